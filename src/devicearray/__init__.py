@@ -1,0 +1,36 @@
+"""devicearray: the executable reference for asynchronous dispatch in JAX.
+
+Examples
+--------
+>>> import devicearray as da
+>>> from devicearray import numpy as jnp, random
+>>> x = random.uniform(random.key(0), (1000, 1000))
+>>> y = jnp.dot(x, x)          # dispatched: `y` is a future
+>>> y.shape, y.dtype           # known at once
+((1000, 1000), dtype('float32'))
+>>> total = float(y.sum())     # the host needs the value, and waits
+"""
+
+from devicearray import numpy, random
+from devicearray._array import DeviceArray
+from devicearray._asarray import asarray
+from devicearray._dispatch import jit
+from devicearray._methods import install as _install_methods
+from devicearray._program import Program, clear_caches, programs
+from devicearray._wait import block_until_ready
+
+__all__ = [
+    "DeviceArray",
+    "Program",
+    "asarray",
+    "block_until_ready",
+    "clear_caches",
+    "jit",
+    "numpy",
+    "programs",
+    "random",
+]
+
+__version__ = "0.1.0"
+
+_install_methods()

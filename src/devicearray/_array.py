@@ -1,0 +1,313 @@
+"""DeviceArray: what an array is before, while and after its value exists.
+
+A JAX array is a *future*. The program that computes it has been dispatched, its shape, dtype
+and placement are known, and its value appears on the device some time later. ``DeviceArray`` is
+that idea as a Python class: a native JAX type (``isinstance(x, jax.Array)`` holds and every JAX
+function takes one as it is) that holds a *runtime buffer*, the array object of JAX's own C++
+runtime. What can be known without the value is answered from the buffer at once; what needs the
+value on the host waits for it, in the buffer's own code, exactly where a plain array would.
+
+Prior art: JAX's first ``DeviceArray`` (2018 to 2022) was such a class, in Python, until speed
+moved it into C++; equinox and quax build array-likes around a buffer, but as pytrees or through
+``__jax_array__``, so that they are not arrays to the rest of JAX. The choice made here is
+registration (``_jax.register_array_type``), by which an instance *is* an array to a trace, to a
+program and to differentiation. The one refused is a subclass of the C++ class: it cannot be
+subclassed, and would leave no room for a value that has no buffer yet.
+
+What the names of this class do comes in three kinds:
+
+* names answered by the buffer (``shape``, ``devices()``, ``is_ready()``, ...): this module;
+* reads by the host (``float(x)``, ``print(x)``, ``np.asarray(x)``): this module, through the
+  buffer, so that they wait where JAX's wait;
+* operators and methods that compute (``x + y``, ``x.sum()``): ``_methods``, through dispatch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, final
+
+import jax
+import numpy as np
+
+from devicearray import _jax
+from devicearray._advice import advised
+
+__all__ = ["DeviceArray", "unwrap", "wrap", "wrap_tree"]
+
+#: What JAX writes before the elements of an array, and what a DeviceArray writes.
+_JAX_PREFIX = "Array("
+_PREFIX = "DeviceArray("
+
+
+def _from_buffer(name: str, doc: str) -> property:
+    """Return a property that the buffer answers. It never waits."""
+
+    def ask(self: DeviceArray) -> Any:
+        return getattr(self._buffer, name)
+
+    return property(ask, doc=doc)
+
+
+@final
+class DeviceArray(jax.Array):
+    """An array on a device: a value that may not exist yet.
+
+    Make one with `devicearray.asarray`, with a function of `devicearray.numpy` or
+    `devicearray.random`, or as the result of a function wrapped in `devicearray.jit`. It has
+    every public attribute of `jax.Array`, and each behaves as JAX's does.
+
+    Examples
+    --------
+    >>> import devicearray as da
+    >>> x = da.asarray([1.0, 2.0, 3.0])
+    >>> x + x
+    DeviceArray([2., 4., 6.], dtype=float32)
+    >>> x.shape, x.dtype
+    ((3,), dtype('float32'))
+    """
+
+    # `__weakref__` comes with jax.Array.
+    __slots__ = ("_buffer",)
+
+    _buffer: Any
+
+    # Equality is elementwise, so that no hash can agree with it (jax#7347).
+    __hash__ = None  # type: ignore[assignment]
+
+    # NumPy must hand ``ndarray + DeviceArray`` to this class rather than loop over elements.
+    __array_priority__ = 100
+
+    __module__ = "devicearray"
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> DeviceArray:
+        raise TypeError(
+            "DeviceArray is not constructed directly: its buffer comes from the runtime. "
+            "Did you mean devicearray.asarray(...), or a function of devicearray.numpy such as "
+            "zeros or arange?"
+        )
+
+    # What is known before the value is.
+
+    shape = _from_buffer("shape", "The lengths of the axes.")
+    dtype = _from_buffer("dtype", "The type of the elements.")
+    ndim = _from_buffer("ndim", "The number of axes.")
+    size = _from_buffer("size", "The number of elements.")
+    nbytes = _from_buffer("nbytes", "The size of the elements in bytes.")
+    itemsize = _from_buffer("itemsize", "The size of one element in bytes.")
+    weak_type = _from_buffer("weak_type", "Whether the dtype gives way to that of an operand.")
+    aval = _from_buffer("aval", "The abstract value: what a trace knows of this array.")
+
+    # Where it is.
+
+    sharding = _from_buffer("sharding", "How the array lies on its devices.")
+    committed = _from_buffer("committed", "Whether the array insists on its devices.")
+    device = _from_buffer("device", "The device, or the sharding if there are several.")
+    format = _from_buffer("format", "The sharding together with the memory layout.")
+    is_fully_addressable = _from_buffer(
+        "is_fully_addressable", "Whether this process can reach every device of the array."
+    )
+    is_fully_replicated = _from_buffer(
+        "is_fully_replicated", "Whether every device holds the whole array."
+    )
+    addressable_shards = _from_buffer(
+        "addressable_shards", "The shards that this process can reach."
+    )
+    global_shards = _from_buffer("global_shards", "All shards, those of other processes too.")
+    traceback = _from_buffer("traceback", "Where the buffer was made, if JAX recorded it.")
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        return self._buffer.__cuda_array_interface__
+
+    def __getattr__(self, name: str) -> Any:
+        """Ask the buffer: methods that neither compute nor read, and names that JAX will add."""
+        if name == "_buffer":
+            raise AttributeError(name)
+        return getattr(self._buffer, name)
+
+    def __dir__(self) -> list[str]:
+        return sorted(set(object.__dir__(self)) | set(dir(self._buffer)))
+
+    def addressable_data(self, index: int) -> DeviceArray:
+        """Return the shard `index` of this process as an array on one device."""
+        return wrap(self._buffer.addressable_data(index))
+
+    def clone(self) -> DeviceArray:
+        """Return a new array of the same buffer."""
+        return wrap(self._buffer.clone())
+
+    # Its life.
+
+    def block_until_ready(self) -> DeviceArray:
+        """Wait until the value exists. It stays on the device.
+
+        Returns
+        -------
+        DeviceArray
+            This array, so that ``f(x).block_until_ready()`` can be written.
+
+        Raises
+        ------
+        RuntimeError
+            If the array was deleted or donated, or if the program that computes it failed.
+        """
+        with advised:
+            self._buffer.block_until_ready()
+        return self
+
+    def copy_to_host_async(self) -> None:
+        """Begin to copy the value to the host, and do not wait."""
+        with advised:
+            self._buffer.copy_to_host_async()
+
+    def __len__(self) -> int:
+        with advised:
+            return len(self._buffer)
+
+    # Reads by the host: each waits for the value.
+
+    def __array__(
+        self, dtype: Any = None, context: None = None, copy: bool | None = None
+    ) -> np.ndarray[Any, Any]:
+        with advised:
+            array: np.ndarray[Any, Any] = self._buffer.__array__(dtype, context, copy)
+        return array
+
+    def __buffer__(self, flags: int, /) -> memoryview:
+        with advised:
+            view: memoryview = self._buffer.__buffer__(flags)
+        return view
+
+    def __dlpack__(self, **options: Any) -> Any:
+        with advised:
+            return self._buffer.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self._buffer.__dlpack_device__()
+
+    def __bool__(self) -> bool:
+        with advised:
+            return bool(self._buffer)
+
+    def __int__(self) -> int:
+        with advised:
+            return int(self._buffer)
+
+    def __float__(self) -> float:
+        with advised:
+            return float(self._buffer)
+
+    def __complex__(self) -> complex:
+        with advised:
+            return complex(self._buffer)
+
+    def __index__(self) -> int:
+        with advised:
+            index: int = self._buffer.__index__()
+        return index
+
+    def __hex__(self) -> str:
+        return self._buffer.__hex__()  # type: ignore[no-any-return]
+
+    def __oct__(self) -> str:
+        return self._buffer.__oct__()  # type: ignore[no-any-return]
+
+    def item(self, *args: Any) -> Any:
+        """Return one element as a Python scalar."""
+        with advised:
+            return self._buffer.item(*args)
+
+    def tolist(self) -> Any:
+        """Return the elements as nested lists of Python scalars."""
+        with advised:
+            return self._buffer.tolist()
+
+    def tobytes(self, order: str = "C") -> bytes:
+        """Return the elements as bytes."""
+        with advised:
+            data: bytes = self._buffer.tobytes(order)
+        return data
+
+    def __repr__(self) -> str:
+        with advised:
+            return _represent(self._buffer)
+
+    def __str__(self) -> str:
+        with advised:
+            text = str(self._buffer)
+        # What JAX does not read for str() it writes as repr() does.
+        return repr(self) if text.startswith(_JAX_PREFIX) else text
+
+    def __format__(self, spec: str) -> str:
+        with advised:
+            return str(self) if not spec else format(self._buffer, spec)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        with advised:
+            return wrap, (self._buffer,)
+
+    # Elements, one by one.
+
+    def __getitem__(self, index: Any, /) -> DeviceArray:
+        with advised:
+            return wrap_tree(self._buffer[index])  # type: ignore[no-any-return]
+
+    def __iter__(self) -> Iterator[DeviceArray]:
+        with advised:
+            return map(wrap, iter(self._buffer))
+
+    def __reversed__(self) -> Iterator[DeviceArray]:
+        with advised:
+            return map(wrap, reversed(self._buffer))
+
+
+_new = object.__new__
+
+
+def wrap(buffer: Any) -> DeviceArray:
+    """Return a DeviceArray that holds `buffer`, an array that JAX made itself."""
+    array: DeviceArray = _new(DeviceArray)
+    array._buffer = buffer
+    return array
+
+
+def unwrap(value: Any) -> Any:
+    """Return the buffer of a DeviceArray, and anything else as it is."""
+    return value._buffer if type(value) is DeviceArray else value
+
+
+def _wrap_leaf(leaf: Any) -> Any:
+    is_ours_to_wrap = isinstance(leaf, jax.Array) and not isinstance(
+        leaf, jax.core.Tracer | DeviceArray
+    )
+    return wrap(leaf) if is_ours_to_wrap else leaf
+
+
+def wrap_tree(tree: Any) -> Any:
+    """Return `tree` with its arrays as DeviceArrays. Tracers and other leaves stay."""
+    if type(tree) is _jax.ArrayImpl:
+        return wrap(tree)
+    return jax.tree.map(_wrap_leaf, tree)
+
+
+def _represent(buffer: Any) -> str:
+    """Return JAX's own representation with this class's name, its lines aligned again."""
+    wider = len(_PREFIX) - len(_JAX_PREFIX)
+    with np.printoptions(linewidth=np.get_printoptions()["linewidth"] - wider):
+        text = repr(buffer)
+    text = text.removeprefix(_JAX_PREFIX)
+    return _PREFIX + text.replace("\n" + " " * len(_JAX_PREFIX), "\n" + " " * len(_PREFIX))
+
+
+def _take_apart(array: DeviceArray) -> tuple[tuple[Any], None]:
+    return (array._buffer,), None
+
+
+def _rebuild(_: None, buffers: tuple[Any]) -> DeviceArray:
+    array: DeviceArray = _new(DeviceArray)
+    array._buffer = buffers[0]
+    return array
+
+
+_jax.register_array_type(DeviceArray, _take_apart, _rebuild)

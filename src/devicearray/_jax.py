@@ -1,0 +1,235 @@
+"""The one place where this package touches a private name of JAX.
+
+A native array type needs more of JAX than its public interface offers: the registries that
+tell JAX what a type is, the tables from which JAX builds the methods of its own arrays, and
+the C++ dispatcher behind ``jax.jit``. Libraries that reach for such names usually do so where
+they need them, and break one by one, far from the cause, when JAX moves them. Here every
+private name is taken once, at import, and one message lists all that are missing. (The refused
+alternative: a ``try`` at each use, which turns a missing name into a feature that silently
+does something else.) The rest of the package imports from this module, never from
+``jax._src`` or ``jaxlib``.
+
+Each function below says what it does in terms of arrays and programs, so that the modules that
+call it can be read without knowing JAX's internals.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+from jaxlib import version as _jaxlib_version
+
+__all__ = [
+    "ARRAY_METHODS",
+    "ARRAY_OPERATORS",
+    "HOST_OPERANDS",
+    "ArrayImpl",
+    "at_top_level",
+    "native_call",
+    "recipe_for",
+    "register_array_type",
+    "static_arguments",
+    "trace_context",
+]
+
+#: The oldest JAX whose private names were found where this module looks for them.
+OLDEST_JAX = "0.12"
+
+_missing: list[str] = []
+
+
+def _private(module: str, name: str) -> Any:
+    """Return ``module.name``, or note that it is missing."""
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError):
+        _missing.append(f"{module}.{name}")
+        return None
+
+
+ArrayImpl: Any = _private("jax._src.array", "ArrayImpl")
+_get_aval = _private("jax._src.core", "typeof")
+_aval_of_type = _private("jax._src.core", "pytype_aval_mappings")
+_trace_context = _private("jax._src.config", "trace_context")
+_trace_state_clean = _private("jax._src.core", "trace_state_clean")
+_register_canonicalizer = _private("jax._src.dtypes", "register_canonicalize_value_handler")
+_shard_arg_handlers = _private("jax._src.interpreters.pxla", "shard_arg_handlers")
+_shard_args = _private("jax._src.interpreters.pxla", "shard_args")
+_shard_arg_fallback = _private("jax._src.interpreters.pxla", "cc_shard_arg")
+_CallKeys = _private("jax._src.interpreters.pxla", "JitGlobalCppCacheKeys")
+_register_constant = _private("jax._src.interpreters.mlir", "register_constant_handler")
+_get_constant_handler = _private("jax._src.interpreters.mlir", "get_constant_handler")
+_cotangent_adders = _private("jax._src.ad_util", "raw_jaxval_adders")
+_add_arrays = _private("jax._src.lax.lax", "_add_arrays")
+_dispatch_registry = _private("jax._src.tree_util", "dispatch_registry")
+_fastpath_data = _private("jax._src.pjit", "_get_fastpath_data")
+_cpp_call = _private("jaxlib._jax", "pjit")
+_operator_table = _private("jax._src.numpy.array_methods", "_array_operators")
+_method_table = _private("jax._src.numpy.array_methods", "_array_methods")
+_operand_types = _private("jax._src.numpy.array_methods", "_accepted_binop_types")
+
+for _slot in ("_executable", "_params"):
+    if not hasattr(jax.stages.Compiled, _slot):
+        _missing.append(f"jax.stages.Compiled.{_slot}")
+
+if _missing:
+    raise ImportError(
+        f"devicearray builds on names that JAX does not promise to keep, and this JAX "
+        f"(jax {jax.__version__}, jaxlib {_jaxlib_version.__version__}) lacks:\n  "
+        + "\n  ".join(_missing)
+        + f"\ndevicearray was written for jax {OLDEST_JAX}. Install a version of the two that "
+        "fit each other: pip install --upgrade devicearray, or pip install 'jax==0.12.*'."
+    )
+
+#: ``{"add": function, ...}``: what each operator of a JAX array calls, by the bare name.
+ARRAY_OPERATORS: Mapping[str, Callable[..., Any]] = _operator_table
+
+#: ``{"sum": function, ...}``: what each method of a JAX array calls.
+ARRAY_METHODS: Mapping[str, Callable[..., Any]] = _method_table
+
+#: The types with which a JAX array agrees to be added, compared and so on.
+HOST_OPERANDS: tuple[type, ...] = _operand_types
+
+#: Everything besides the arguments that decides what a function compiles to: precision, x64,
+#: default device, mesh and so on, as one hashable tuple.
+trace_context: Callable[[], tuple[Any, ...]] = _trace_context
+
+#: Whether no transformation (``jit``, ``grad``, ``vmap``, ...) is tracing on this thread.
+at_top_level: Callable[[], bool] = _trace_state_clean
+
+
+def register_array_type(
+    cls: type,
+    take_apart: Callable[[Any], tuple[tuple[Any], None]],
+    rebuild: Callable[[None, tuple[Any]], Any],
+) -> None:
+    """Make JAX take instances of `cls` wherever it takes an array.
+
+    Parameters
+    ----------
+    cls : type
+        A subclass of ``jax.Array``.
+    take_apart : callable
+        Returns, of an instance, ``((buffer,), None)``: its runtime buffer is an array that JAX
+        made itself. Runs for each argument of each call.
+    rebuild : callable
+        Given ``None, (buffer,)``, returns an instance. Runs for each output of each call.
+    """
+
+    def buffer_of(array: Any) -> Any:
+        return take_apart(array)[0][0]
+
+    # Each of the six is needed: (1) what an instance is to a trace; (2) it is already in
+    # canonical form; (3) how it becomes an argument of a program; (4) how it becomes a constant
+    # in one; (5) how reverse-mode differentiation adds two cotangents; (6) how the C++
+    # dispatcher takes it apart, without which every call would take the slow path, and makes one.
+    _aval_of_type[cls] = lambda array: _get_aval(buffer_of(array))
+    _register_canonicalizer(cls, None)
+    _shard_arg_handlers[cls] = lambda arrays, shardings, layouts, copy_semantics: _shard_args(
+        shardings, layouts, copy_semantics, [buffer_of(array) for array in arrays]
+    )
+
+    def constant(array: Any, aval: Any) -> Any:
+        buffer = buffer_of(array)
+        return _get_constant_handler(type(buffer))(buffer, aval)
+
+    _register_constant(cls, constant)
+    _cotangent_adders[cls] = _add_arrays
+    _dispatch_registry.register_node(cls, take_apart, rebuild)
+
+
+def native_call(
+    name: str,
+    on_miss: Callable[..., tuple[Any, Any]],
+    jitted: Any,
+    uncompiled: Callable[..., Any],
+) -> Any:
+    """Return a C++ dispatcher: a call that finds its program without entering Python.
+
+    It is the object behind ``jax.jit``: it looks the program up by the abstract values and the
+    placement of the arguments, by the static arguments' values and by `trace_context`.
+
+    Parameters
+    ----------
+    name : str
+        The name that profilers show.
+    on_miss : callable
+        Called with the arguments when no program is known for them (and whenever an argument
+        is a tracer, or a trace is going on). Returns the outputs, and a *recipe* from
+        `recipe_for` with which later calls of the same kind need no Python, or None.
+    jitted : object
+        What ``jax.jit`` returned for the same function: says which arguments are static, and
+        gives the dispatcher its ``lower``, ``trace`` and ``eval_shape``.
+    uncompiled : callable
+        What to call instead under ``jax.disable_jit``.
+    """
+
+    def cache_miss(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
+        outputs, recipe = on_miss(*args, **kwargs)
+        return outputs, recipe, False
+
+    info = jitted._jit_info
+    call = _cpp_call(
+        name,
+        uncompiled,
+        cache_miss,
+        info.static_argnums,
+        info.static_argnames,
+        _CallKeys(),
+        _dispatch_registry,
+        _shard_arg_fallback,
+    )
+    call._fun = jitted._fun
+    call._jit_info = info
+    return call
+
+
+def static_arguments(jitted: Any) -> tuple[frozenset[int], frozenset[str]]:
+    """Return the positions and the names of the arguments that `jitted` takes as static."""
+    info = jitted._jit_info
+    return frozenset(info.static_argnums), frozenset(info.static_argnames)
+
+
+def recipe_for(
+    compiled: jax.stages.Compiled,
+    effects: Any,
+    arguments: Sequence[Any],
+    out_tree: Any,
+    outputs: Sequence[Any],
+    output_form: Any,
+) -> Any:
+    """Return what the C++ dispatcher must know to run `compiled` itself, or None.
+
+    None means that the program cannot run without Python: it has side effects, say.
+
+    Parameters
+    ----------
+    compiled : jax.stages.Compiled
+        The program.
+    effects : object
+        The side effects of its jaxpr.
+    arguments, outputs : sequence
+        The leaves of one call's arguments and of its outputs.
+    out_tree : PyTreeDef
+        The structure of the outputs.
+    output_form : object
+        The outputs as the dispatcher is to give them: arrays, or instances of a type that
+        `register_array_type` knows.
+    """
+    internals: Any = compiled
+    data = _fastpath_data(
+        internals._executable,
+        out_tree,
+        arguments,
+        outputs,
+        effects,
+        [],
+        None,
+        internals._params.const_args,
+    )
+    if data is None:
+        return None
+    return data._replace(out_pytree_def=_dispatch_registry.flatten(output_form, None)[1])

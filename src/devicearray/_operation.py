@@ -1,0 +1,164 @@
+"""Operations: JAX's functions, each call of which is one program and gives DeviceArrays.
+
+`operation` turns a function such as ``jnp.dot`` into one with the same name, signature and
+results, dispatched as one program. What it adds to `_dispatch` is the choice of the program's
+*form*: which arguments of this call are static (`_signature`). For one set of static arguments
+there is one dispatcher, made when first needed.
+
+The order of the tests below is the order of how often they hold: all arguments are DeviceArrays
+and nothing is named; then the rest.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from devicearray import _jax
+from devicearray._advice import advise, advised
+from devicearray._array import DeviceArray, unwrap, wrap_tree
+from devicearray._dispatch import program_of
+from devicearray._signature import holds_array, is_static, read_signature
+
+__all__ = ["as_jax_does", "operation", "square_of"]
+
+
+class _Forms:
+    """The dispatchers of one function, one for each set of static arguments."""
+
+    __slots__ = ("_by_statics", "_function", "_signature", "known")
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._signature = read_signature(function)
+        self._by_statics: dict[Any, Callable[..., Any]] = {}
+        self.known: dict[tuple[Any, ...], Callable[..., Any]] = {}
+        """The dispatcher by the types of a call's arguments, where those decide it."""
+
+    def choose(
+        self, kinds: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Callable[..., Any] | None:
+        """Return the dispatcher for this call; None if no argument is an array.
+
+        `kinds` is the key under which to remember the answer.
+        """
+        values = (*args, *kwargs.values())
+        if not any(map(holds_array, values)):
+            return None
+        signature = self._signature
+        places = [i for i, arg in enumerate(args) if is_static(signature.at(i), arg)]
+        names = [name for name, arg in kwargs.items() if is_static(signature.named(name), arg)]
+        form = self.with_static(tuple(places), tuple(names))
+        # Whether a list holds an array is not decided by its type.
+        if not any(isinstance(value, list | tuple | dict) for value in values):
+            self.known[kinds] = form
+        return form
+
+    def with_static(self, places: tuple[int, ...], names: tuple[str, ...]) -> Callable[..., Any]:
+        """Return the dispatcher with these static arguments."""
+        form = self._by_statics.get((places, names))
+        if form is None:
+            form = program_of(self._function, static_argnums=places, static_argnames=names)
+            # Two threads may both come here: the first one's dispatcher is kept.
+            form = self._by_statics.setdefault((places, names), form)
+        return form
+
+
+def as_jax_does(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `function` called as JAX calls it, its arrays as DeviceArrays.
+
+    For functions that one program cannot serve: those whose result's shape depends on values,
+    that may hand an operand back, that place arrays, or that return no arrays.
+    """
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with advised:
+            return wrap_tree(function(*map(unwrap, args), **kwargs))
+
+    return call
+
+
+def square_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the dispatcher of ``function(x, x)``: one operand, passed to the runtime once."""
+
+    def same_operand(x: Any) -> Any:
+        return function(x, x)
+
+    same_operand.__name__ = getattr(function, "__name__", "function")
+    return program_of(same_operand)
+
+
+def operation(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `function`, one of JAX's, as a call that is one program and gives DeviceArrays.
+
+    Parameters
+    ----------
+    function : callable
+        A function that takes arrays, and other arguments that its annotations tell apart.
+
+    Returns
+    -------
+    callable
+        With the name, signature and documentation of `function`. A call without arrays, and a
+        call that cannot be one program, behaves as `function` itself.
+    """
+    forms = _Forms(function)
+    known = forms.known
+    whole = forms.with_static((), ())
+    square = square_of(function)
+    new, ArrayImpl = object.__new__, _jax.ArrayImpl
+
+    # The first lines run at every call of the commonest kind, where each costs some hundredth of
+    # the whole; hence the two named places instead of a tuple, and `wrap` written out.
+    @functools.wraps(function)
+    def call(x: Any = _ABSENT, y: Any = _ABSENT, /, *rest: Any, **kwargs: Any) -> Any:
+        try:
+            if type(x) is DeviceArray and not rest and not kwargs:
+                if y is x:
+                    output = square(x._buffer)
+                elif type(y) is DeviceArray:
+                    output = whole(x._buffer, y._buffer)
+                elif y is _ABSENT:
+                    output = whole(x._buffer)
+                else:
+                    output = general((x, y), kwargs)
+            else:
+                output = general(_present(x, y, rest), kwargs)
+        except Exception as error:
+            advise(error)
+            raise
+        if type(output) is ArrayImpl:
+            array: DeviceArray = new(DeviceArray)
+            array._buffer = output
+            return array
+        return output
+
+    def general(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        kinds = (*map(type, args), *kwargs, *map(type, kwargs.values()))
+        form = known.get(kinds) or forms.choose(kinds, args, kwargs)
+        if form is None:
+            return wrap_tree(function(*args, **kwargs))
+        buffers = [arg._buffer if type(arg) is DeviceArray else arg for arg in args]
+        try:
+            return form(*buffers, **kwargs)
+        except ValueError as error:
+            if _NOT_HASHABLE not in str(error):
+                raise
+        return wrap_tree(function(*buffers, **kwargs))
+
+    return call
+
+
+def _present(x: Any, y: Any, rest: tuple[Any, ...]) -> tuple[Any, ...]:
+    if y is _ABSENT:
+        return () if x is _ABSENT else (x,)
+    return (x, y, *rest)
+
+
+#: Stands for an argument that was not given.
+_ABSENT: Any = object()
+
+#: What C++ says of a static argument that cannot be part of a key, such as ``axis=[0, 1]``.
+_NOT_HASHABLE = "Non-hashable static arguments"

@@ -1,0 +1,15 @@
+"""``jax.random``, with DeviceArrays out: typed keys and raw ones.
+
+Examples
+--------
+>>> from devicearray import random
+>>> key, sub = random.split(random.key(0))
+>>> random.uniform(sub, (2,)).shape
+(2,)
+"""
+
+import jax.random as _random
+
+from devicearray._namespace import mirror as _mirror
+
+globals().update(_mirror(_random, __name__))

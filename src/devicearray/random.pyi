@@ -1,0 +1,1 @@
+from jax.random import *
