@@ -15,12 +15,14 @@ from devicearray import numpy, random
 from devicearray._array import DeviceArray
 from devicearray._asarray import asarray
 from devicearray._dispatch import jit
+from devicearray._gate import Gate
 from devicearray._methods import install as _install_methods
 from devicearray._program import Program, clear_caches, programs
 from devicearray._wait import block_until_ready
 
 __all__ = [
     "DeviceArray",
+    "Gate",
     "Program",
     "asarray",
     "block_until_ready",

@@ -24,7 +24,8 @@ What the names of this class do comes in three kinds:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator
 from typing import Any, final
 
 import jax
@@ -46,7 +47,14 @@ def _from_buffer(name: str, doc: str) -> property:
     def ask(self: DeviceArray) -> Any:
         return getattr(self._buffer, name)
 
-    return property(ask, doc=doc)
+    return named_as_jax_does(name, ask, doc)
+
+
+def named_as_jax_does(name: str, getter: Callable[[Any], Any], doc: str | None) -> property:
+    """Return a property. Python names its getter to those who try to assign to it."""
+    jax_getter = getattr(getattr(_jax.ArrayImpl, name), "fget", None)
+    getter.__name__ = getattr(jax_getter, "__name__", name)
+    return property(getter, doc=doc)
 
 
 @final
@@ -67,8 +75,8 @@ class DeviceArray(jax.Array):
     ((3,), dtype('float32'))
     """
 
-    # `__weakref__` comes with jax.Array.
-    __slots__ = ("_buffer",)
+    # No `__dict__`, which would make every row larger: attributes cannot be set.
+    __slots__ = ("__weakref__", "_buffer")
 
     _buffer: Any
 
@@ -129,9 +137,9 @@ class DeviceArray(jax.Array):
     def __dir__(self) -> list[str]:
         return sorted(set(object.__dir__(self)) | set(dir(self._buffer)))
 
-    def addressable_data(self, index: int) -> DeviceArray:
-        """Return the shard `index` of this process as an array on one device."""
-        return wrap(self._buffer.addressable_data(index))
+    def addressable_data(self, index: int) -> Any:
+        """Return the shard `index` of this process: a plain array, as the shards' ``data`` are."""
+        return self._buffer.addressable_data(index)
 
     def clone(self) -> DeviceArray:
         """Return a new array of the same buffer."""
@@ -174,10 +182,9 @@ class DeviceArray(jax.Array):
             array: np.ndarray[Any, Any] = self._buffer.__array__(dtype, context, copy)
         return array
 
-    def __buffer__(self, flags: int, /) -> memoryview:
+    def __buffer__(self, _flags: int, /) -> memoryview:
         with advised:
-            view: memoryview = self._buffer.__buffer__(flags)
-        return view
+            return memoryview(self._buffer)
 
     def __dlpack__(self, **options: Any) -> Any:
         with advised:
@@ -204,8 +211,7 @@ class DeviceArray(jax.Array):
 
     def __index__(self) -> int:
         with advised:
-            index: int = self._buffer.__index__()
-        return index
+            return operator.index(self._buffer)
 
     def __hex__(self) -> str:
         return self._buffer.__hex__()  # type: ignore[no-any-return]
@@ -255,11 +261,11 @@ class DeviceArray(jax.Array):
 
     def __iter__(self) -> Iterator[DeviceArray]:
         with advised:
-            return map(wrap, iter(self._buffer))
+            return (_wrap_leaf(element) for element in self._buffer)
 
     def __reversed__(self) -> Iterator[DeviceArray]:
         with advised:
-            return map(wrap, reversed(self._buffer))
+            return (_wrap_leaf(element) for element in reversed(self._buffer))
 
 
 _new = object.__new__
@@ -311,3 +317,4 @@ def _rebuild(_: None, buffers: tuple[Any]) -> DeviceArray:
 
 
 _jax.register_array_type(DeviceArray, _take_apart, _rebuild)
+_jax.unwrap_before_eager_rules(unwrap)

@@ -74,7 +74,8 @@ def dispatcher(
         return wrap_tree((as_jax_does or jitted)(*args, **kwargs))
 
     def on_miss(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        if not _jax.at_top_level() or _holds_tracer((args, kwargs)):
+        # JAX's checks of values live in its own calls, and so do its traces.
+        if _jax.checks_values() or not _jax.at_top_level() or _holds_tracer((args, kwargs)):
             return uncompiled(*args, **kwargs), None
         statics, arrays, named = split(args, kwargs)
         program = cache.get(_key(statics, arrays, named), lambda: compile_or_none(args, kwargs))
@@ -143,7 +144,11 @@ def _recipe(program: Program, arguments: Any, outputs: Any, form: Any) -> Any:
     )
 
 
-def program_of(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+def program_of(
+    function: Callable[..., Any],
+    as_jax_does: Callable[..., Any] | None = None,
+    **options: Any,
+) -> Callable[..., Any]:
     """Return `function`, one of JAX's own, as a call that is one program where it can be.
 
     A single array comes bare (see `dispatcher`).
@@ -152,6 +157,8 @@ def program_of(function: Callable[..., Any], **options: Any) -> Callable[..., An
     ----------
     function : callable
         A function of JAX that takes and returns arrays.
+    as_jax_does : callable, optional
+        What JAX itself would call, if that is not `function`.
     **options
         ``static_argnums`` and ``static_argnames``, as in `jax.jit`.
     """
@@ -169,13 +176,14 @@ def program_of(function: Callable[..., Any], **options: Any) -> Callable[..., An
             raise _NotOneProgramError
         return outputs
 
-    def as_jax_does(*args: Any, **kwargs: Any) -> Any:
+    def jax_call(*args: Any, **kwargs: Any) -> Any:
+        named = {name: unwrap(arg) for name, arg in kwargs.items()}
         with advised:
-            return function(*map(unwrap, args), **kwargs)
+            return (as_jax_does or function)(*map(unwrap, args), **named)
 
     only_arrays.__name__ = only_arrays.__qualname__ = name
     call: Callable[..., Any]
-    call = dispatcher(jax.jit(only_arrays, **options), name, as_jax_does, bare=True)
+    call = dispatcher(jax.jit(only_arrays, **options), name, jax_call, bare=True)
     return call
 
 

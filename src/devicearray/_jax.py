@@ -15,6 +15,7 @@ call it can be read without knowing JAX's internals.
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -28,11 +29,13 @@ __all__ = [
     "HOST_OPERANDS",
     "ArrayImpl",
     "at_top_level",
+    "checks_values",
     "native_call",
     "recipe_for",
     "register_array_type",
     "static_arguments",
     "trace_context",
+    "unwrap_before_eager_rules",
 ]
 
 #: The oldest JAX whose private names were found where this module looks for them.
@@ -65,6 +68,9 @@ _get_constant_handler = _private("jax._src.interpreters.mlir", "get_constant_han
 _cotangent_adders = _private("jax._src.ad_util", "raw_jaxval_adders")
 _add_arrays = _private("jax._src.lax.lax", "_add_arrays")
 _dispatch_registry = _private("jax._src.tree_util", "dispatch_registry")
+_device_put_module = _private("jax._src", "dispatch")
+_device_put = _private("jax._src.dispatch", "_batched_device_put_impl")
+_layout_constraint = _private("jax._src.pjit", "layout_constraint_p")
 _fastpath_data = _private("jax._src.pjit", "_get_fastpath_data")
 _cpp_call = _private("jaxlib._jax", "pjit")
 _operator_table = _private("jax._src.numpy.array_methods", "_array_operators")
@@ -139,6 +145,38 @@ def register_array_type(
     _register_constant(cls, constant)
     _cotangent_adders[cls] = _add_arrays
     _dispatch_registry.register_node(cls, take_apart, rebuild)
+
+
+def unwrap_before_eager_rules(unwrap: Callable[[Any], Any]) -> None:
+    """Let the two eager rules that ask for JAX's own array class have the buffer.
+
+    ``device_put`` and ``with_layout_constraint``, called outside of a trace, treat an array that
+    is not of the C++ class as data from the host: they would forget where it is committed, and
+    donating it would free memory still in use. ``device_put`` has no registry for this: its rule
+    is replaced by one that unwraps first, which changes nothing for other arrays.
+    """
+    _device_put_module._batched_device_put_impl = _unwrapping(_device_put, unwrap)
+    _layout_constraint.def_impl(_unwrapping(_layout_constraint.impl, unwrap))
+
+
+def _unwrapping(rule: Callable[..., Any], unwrap: Callable[[Any], Any]) -> Callable[..., Any]:
+    @functools.wraps(rule)
+    def impl(*arrays: Any, **parameters: Any) -> Any:
+        buffers = [*map(unwrap, arrays)]
+        outputs = rule(*buffers, **parameters)
+        if not isinstance(outputs, list):
+            return outputs
+        # An array that is where it should be comes back itself.
+        asked = zip(arrays, buffers, outputs, strict=True)
+        return [array if output is buffer else output for array, buffer, output in asked]
+
+    return impl
+
+
+def checks_values() -> bool:
+    """Tell whether JAX must look at what each program computes, or at each key that is used."""
+    config: Any = jax.config
+    return bool(config.jax_debug_nans or config.jax_debug_infs or config.jax_debug_key_reuse)
 
 
 def native_call(

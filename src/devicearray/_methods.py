@@ -12,6 +12,7 @@ and a second Python layer on JAX's own, where the aim is to be no slower than JA
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -19,19 +20,17 @@ import jax
 
 from devicearray import _jax
 from devicearray._advice import advise, advised
-from devicearray._array import DeviceArray, unwrap, wrap_tree
+from devicearray._array import DeviceArray, named_as_jax_does, unwrap, wrap_tree
 from devicearray._dispatch import program_of
 from devicearray._operation import as_jax_does, operation, square_of
 
 __all__ = ["install"]
 
-#: Operators of two operands, by JAX's bare names, without the reflected ones.
-_BINARY = (
+#: Operators of two operands, by JAX's bare names. (``pow`` is compiled in its own way.)
+_OPERATORS = (
     "eq", "ne", "lt", "le", "gt", "ge",
     "add", "sub", "mul", "truediv", "floordiv", "divmod", "mod", "matmul",
     "and", "or", "xor", "lshift", "rshift",
-)  # fmt: skip
-_REFLECTED = (
     "radd", "rsub", "rmul", "rtruediv", "rfloordiv", "rdivmod", "rmod", "rpow", "rmatmul",
     "rand", "ror", "rxor", "rlshift", "rrshift",
 )  # fmt: skip
@@ -41,7 +40,7 @@ _REFLECTED = (
 _AS_JAX_DOES = frozenset({
     "setitem", "copy", "contains", "deepcopy", "pos", "nonzero", "compress", "repeat",
     "astype", "reshape", "flatten", "ravel", "squeeze", "transpose", "view", "conj", "conjugate",
-    "to_device", "__array_namespace__",
+    "to_device", "array_namespace", "split", "multi_slice",
 })  # fmt: skip
 
 _PROPERTIES = ("T", "mT", "real", "imag", "flat")
@@ -52,9 +51,9 @@ _QUICK = frozenset({DeviceArray, _jax.ArrayImpl, float, int, bool, complex})
 
 def _binary(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the operator `name` as a method: one program for each kind of operand."""
-    dunder = f"__{name}__"
-    both = program_of(function)
-    square = square_of(function)
+    jax_method = _jax_method(name, function)
+    both = program_of(function, jax_method)
+    square = square_of(function, jax_method)
     new, ArrayImpl = object.__new__, _jax.ArrayImpl
 
     def operator(self: DeviceArray, other: Any) -> Any:
@@ -68,7 +67,7 @@ def _binary(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
                 output = both(self._buffer, other)
             else:
                 # Not an operand that JAX knows: it may answer for itself, or it is an error.
-                output = getattr(self._buffer, dunder)(other)
+                output = jax_method(self._buffer, other)
         except Exception as error:
             advise(error)
             raise
@@ -79,13 +78,13 @@ def _binary(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             return array
         return wrap_tree(output)
 
-    return _as_method(operator, dunder, function)
+    return _as_method(operator, name, function)
 
 
 def _power(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return ``x ** y``: compiled for an exponent that is an int, as JAX compiles it."""
-    general = _binary("pow", function)
-    of_int = program_of(function, static_argnums=(1,))
+    general = _binary("__pow__", function)
+    of_int = program_of(function, _jax_method("__pow__", function), static_argnums=(1,))
 
     def operator(self: DeviceArray, other: Any, modulus: Any = None) -> Any:
         if modulus is not None:
@@ -96,6 +95,16 @@ def _power(function: Callable[..., Any]) -> Callable[..., Any]:
         return general(self, other)
 
     return _as_method(operator, "__pow__", function)
+
+
+def _jax_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what JAX calls for the method `name`: the buffer's own, which typed keys override."""
+
+    @functools.wraps(function)
+    def call(buffer: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(buffer, name)(*args, **kwargs)
+
+    return call
 
 
 def _as_method(
@@ -113,25 +122,28 @@ def _property(name: str) -> property:
         with advised:
             return wrap_tree(getattr(self._buffer, name))
 
-    return property(ask, doc=getattr(jax.Array, name).__doc__)
+    return named_as_jax_does(name, ask, getattr(jax.Array, name).__doc__)
 
 
-class _At:
-    """``x.at``: updates of a part of an array, each of which returns a new array."""
+class _IndexUpdateHelper:
+    """``x.at``: updates of a part of an array, each of which returns a new array.
+
+    It and the next are named as JAX's are, since Python's messages show the names.
+    """
 
     __slots__ = ("_buffer",)
 
-    def __init__(self, buffer: Any) -> None:
-        self._buffer = buffer
+    def __init__(self, array: DeviceArray) -> None:
+        self._buffer = array._buffer
 
-    def __getitem__(self, index: Any) -> _AtIndex:
-        return _AtIndex(self._buffer.at[index])
+    def __getitem__(self, index: Any) -> _IndexUpdateRef:
+        return _IndexUpdateRef(self._buffer.at[index])
 
     def __repr__(self) -> str:
-        return f"_At({wrap_tree(self._buffer)!r})"
+        return f"_IndexUpdateHelper({wrap_tree(self._buffer)!r})"
 
 
-class _AtIndex:
+class _IndexUpdateRef:
     """``x.at[index]``: JAX's own object for it, whose methods return DeviceArrays here."""
 
     __slots__ = ("_reference",)
@@ -147,36 +159,25 @@ class _AtIndex:
         return repr(self._reference)
 
 
-def _at(self: DeviceArray) -> _At:
-    return _At(self._buffer)
-
-
 def install() -> None:
     """Give `DeviceArray` the operators, methods and properties of JAX's arrays."""
-    for name, function in _jax.ARRAY_OPERATORS.items():
-        if f"__{name}__" not in DeviceArray.__dict__:
-            _set(f"__{name}__", _operator(name, function))
-    for name, function in _jax.ARRAY_METHODS.items():
+    operators = {f"__{name}__": function for name, function in _jax.ARRAY_OPERATORS.items()}
+    for name, function in (operators | dict(_jax.ARRAY_METHODS)).items():
         if name not in DeviceArray.__dict__:
-            _set(name, _method(name, function))
-    for name in _PROPERTIES:
-        _set(name, _property(name))
-    _set("at", property(_at, doc=jax.Array.at.__doc__))
-
-
-def _set(name: str, attribute: Any) -> None:
-    setattr(DeviceArray, name, attribute)
-
-
-def _operator(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    if name == "pow":
-        return _power(function)
-    if name in _BINARY or name in _REFLECTED:
-        return _binary(name, function)
-    return _method(name, function)
+            setattr(DeviceArray, name, _method(name, function))
+    properties = {name: _property(name) for name in _PROPERTIES}
+    properties["at"] = property(_IndexUpdateHelper, doc=jax.Array.at.__doc__)
+    for name, attribute in properties.items():
+        setattr(DeviceArray, name, attribute)
 
 
 def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    if name in _AS_JAX_DOES or name.startswith("_"):
-        return as_jax_does(function)
-    return operation(function)
+    bare_name = name.strip("_")
+    if name == "__pow__":
+        return _power(function)
+    if name.startswith("__") and bare_name in _OPERATORS:
+        return _binary(name, function)
+    jax_method = _jax_method(name, function)
+    if bare_name in _AS_JAX_DOES:
+        return as_jax_does(jax_method)
+    return operation(function, jax_method)

@@ -27,10 +27,11 @@ __all__ = ["as_jax_does", "operation", "square_of"]
 class _Forms:
     """The dispatchers of one function, one for each set of static arguments."""
 
-    __slots__ = ("_by_statics", "_function", "_signature", "known")
+    __slots__ = ("_as_jax_does", "_by_statics", "_function", "_signature", "known")
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], as_jax_does: Callable[..., Any]) -> None:
         self._function = function
+        self._as_jax_does = as_jax_does
         self._signature = read_signature(function)
         self._by_statics: dict[Any, Callable[..., Any]] = {}
         self.known: dict[tuple[Any, ...], Callable[..., Any]] = {}
@@ -59,7 +60,9 @@ class _Forms:
         """Return the dispatcher with these static arguments."""
         form = self._by_statics.get((places, names))
         if form is None:
-            form = program_of(self._function, static_argnums=places, static_argnames=names)
+            form = program_of(
+                self._function, self._as_jax_does, static_argnums=places, static_argnames=names
+            )
             # Two threads may both come here: the first one's dispatcher is kept.
             form = self._by_statics.setdefault((places, names), form)
         return form
@@ -75,28 +78,38 @@ def as_jax_does(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         with advised:
-            return wrap_tree(function(*map(unwrap, args), **kwargs))
+            named = {name: unwrap(arg) for name, arg in kwargs.items()}
+            return wrap_tree(function(*map(unwrap, args), **named))
 
     return call
 
 
-def square_of(function: Callable[..., Any]) -> Callable[..., Any]:
+def square_of(
+    function: Callable[..., Any], as_jax_does: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
     """Return the dispatcher of ``function(x, x)``: one operand, passed to the runtime once."""
 
     def same_operand(x: Any) -> Any:
         return function(x, x)
 
+    def jax_call(x: Any) -> Any:
+        return (as_jax_does or function)(x, x)
+
     same_operand.__name__ = getattr(function, "__name__", "function")
-    return program_of(same_operand)
+    return program_of(same_operand, jax_call)
 
 
-def operation(function: Callable[..., Any]) -> Callable[..., Any]:
+def operation(
+    function: Callable[..., Any], as_jax_does: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
     """Return `function`, one of JAX's, as a call that is one program and gives DeviceArrays.
 
     Parameters
     ----------
     function : callable
         A function that takes arrays, and other arguments that its annotations tell apart.
+    as_jax_does : callable, optional
+        What JAX itself would call, if that is not `function`.
 
     Returns
     -------
@@ -104,10 +117,11 @@ def operation(function: Callable[..., Any]) -> Callable[..., Any]:
         With the name, signature and documentation of `function`. A call without arrays, and a
         call that cannot be one program, behaves as `function` itself.
     """
-    forms = _Forms(function)
+    jax_call = as_jax_does or function
+    forms = _Forms(function, jax_call)
     known = forms.known
     whole = forms.with_static((), ())
-    square = square_of(function)
+    square = square_of(function, jax_call)
     new, ArrayImpl = object.__new__, _jax.ArrayImpl
 
     # The first lines run at every call of the commonest kind, where each costs some hundredth of
@@ -139,14 +153,14 @@ def operation(function: Callable[..., Any]) -> Callable[..., Any]:
         kinds = (*map(type, args), *kwargs, *map(type, kwargs.values()))
         form = known.get(kinds) or forms.choose(kinds, args, kwargs)
         if form is None:
-            return wrap_tree(function(*args, **kwargs))
+            return wrap_tree(jax_call(*args, **kwargs))
         buffers = [arg._buffer if type(arg) is DeviceArray else arg for arg in args]
         try:
             return form(*buffers, **kwargs)
         except ValueError as error:
             if _NOT_HASHABLE not in str(error):
                 raise
-        return wrap_tree(function(*buffers, **kwargs))
+        return wrap_tree(jax_call(*buffers, **kwargs))
 
     return call
 
