@@ -242,16 +242,13 @@ class _Closing:
 
     def wait(self) -> None:
         """Stand still until the gate opens, or until the patience of this closing is at an end."""
-        try:
+        with contextlib.suppress(queue.Empty):
             self._key.get(timeout=self.timeout)
-        except queue.Empty:
-            self._give_way()
-        else:
             self._key.put(None)
+        if not self.is_open:
+            self._give_way()
 
     def _give_way(self) -> None:
-        if self.is_open:
-            return
         self.timed_out = True
         self.open()
         warnings.warn(_describe_timeout(self.timeout), RuntimeWarning, stacklevel=2)
@@ -439,9 +436,9 @@ class Gate:
     Notes
     -----
     *At most 31 dispatches behind a closed gate.* 32 programs may be in flight on a CPU device,
-    and the one at the gate is the first of them. The next dispatch waits until a program has
-    finished, which is after `open`: a thread that has yet to open the gate would wait for itself,
-    until `timeout`.
+    and the one at the gate is the first of them. The next dispatch to that device, by any thread,
+    waits until a program has finished, which is after `open`: a thread that has yet to open the
+    gate would wait for itself, until `timeout`.
 
     *A closed gate holds a thread's work on a device.* Programs that one thread dispatches to one
     CPU device run in the order of their dispatch, so what it dispatches there after ``gate(x)``

@@ -18,9 +18,11 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
+from jax.extend import source_info_util
 from jaxlib import version as _jaxlib_version
 
 __all__ = [
@@ -81,6 +83,9 @@ for _slot in ("_executable", "_params"):
     if not hasattr(jax.stages.Compiled, _slot):
         _missing.append(f"jax.stages.Compiled.{_slot}")
 
+# In JAX's messages "from line ..." is the user's line, not one of this package.
+source_info_util.register_exclusion(str(Path(__file__).parent))
+
 if _missing:
     raise ImportError(
         f"devicearray builds on names that JAX does not promise to keep, and this JAX "
@@ -128,12 +133,12 @@ def register_array_type(
     def buffer_of(array: Any) -> Any:
         return take_apart(array)[0][0]
 
-    # Each of the six is needed: (1) what an instance is to a trace; (2) it is already in
-    # canonical form; (3) how it becomes an argument of a program; (4) how it becomes a constant
+    # Each of the six is needed: (1) what an instance is to a trace; (2) its canonical form, which
+    # the runtime takes: the buffer; (3) how it becomes an argument of a program; (4) how it becomes a constant
     # in one; (5) how reverse-mode differentiation adds two cotangents; (6) how the C++
     # dispatcher takes it apart, without which every call would take the slow path, and makes one.
     _aval_of_type[cls] = lambda array: _get_aval(buffer_of(array))
-    _register_canonicalizer(cls, None)
+    _register_canonicalizer(cls, buffer_of)
     _shard_arg_handlers[cls] = lambda arrays, shardings, layouts, copy_semantics: _shard_args(
         shardings, layouts, copy_semantics, [buffer_of(array) for array in arrays]
     )
