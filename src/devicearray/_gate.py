@@ -338,6 +338,14 @@ def _leave_nobody_behind() -> None:
             result.block_until_ready()
 
 
+def _own(leaf: Any) -> Any:
+    """Return a copy of a NumPy array, which its owner may write to while the program is held.
+
+    JAX lets a program read some NumPy arrays where they are, after the dispatch has returned.
+    """
+    return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
+
+
 def _placement(leaves: list[Any]) -> jax.Device | NamedSharding | None:
     """Return where `jax.jit` will run a program on `leaves`, None for the default device.
 
@@ -442,7 +450,10 @@ class Gate:
 
     *A closed gate holds a thread's work on a device.* Programs that one thread dispatches to one
     CPU device run in the order of their dispatch, so what it dispatches there after ``gate(x)``
-    waits too, whether or not it uses the result. Other threads and other devices go on.
+    waits too, whether or not it uses the result. What other threads dispatch, or what runs on
+    other devices, goes on as long as the runtime has a thread for it: it has as many as the
+    machine has processors, or as there are devices if those are more, and on each device a
+    program at a closed gate keeps one.
 
     *Keep the gate.* A gate that is no longer referred to opens, as does every gate when Python
     ends, so that nothing is left hanging. (A thread that is not a daemon and waits behind a gate
@@ -541,6 +552,7 @@ class Gate:
         _refuse_nan_checks()
         leaves, structure = jax.tree.flatten(x)
         _refuse_tracers(leaves)
+        leaves = [_own(leaf) for leaf in leaves]
         values = _dispatch(closing.ticket_for(leaves), leaves)
         results = [
             wrap(value) if isinstance(leaf, DeviceArray) else value

@@ -134,9 +134,10 @@ def register_array_type(
         return take_apart(array)[0][0]
 
     # Each of the six is needed: (1) what an instance is to a trace; (2) its canonical form, which
-    # the runtime takes: the buffer; (3) how it becomes an argument of a program; (4) how it becomes a constant
-    # in one; (5) how reverse-mode differentiation adds two cotangents; (6) how the C++
-    # dispatcher takes it apart, without which every call would take the slow path, and makes one.
+    # the runtime takes: the buffer; (3) how it becomes an argument of a program; (4) how it
+    # becomes a constant in one; (5) how reverse-mode differentiation adds two cotangents; (6) how
+    # the C++ dispatcher takes it apart, without which every call would take the slow path, and
+    # makes one.
     _aval_of_type[cls] = lambda array: _get_aval(buffer_of(array))
     _register_canonicalizer(cls, buffer_of)
     _shard_arg_handlers[cls] = lambda arrays, shardings, layouts, copy_semantics: _shard_args(
