@@ -129,10 +129,14 @@ class DeviceArray(jax.Array):
         return self._buffer.__cuda_array_interface__
 
     def __getattr__(self, name: str) -> Any:
-        """Ask the buffer: methods that neither compute nor read, and names that JAX will add."""
+        """Ask the buffer: for JAX's private names, on which its own functions rely."""
         if name == "_buffer":
             raise AttributeError(name)
-        return getattr(self._buffer, name)
+        try:
+            return getattr(self._buffer, name)
+        except AttributeError:
+            message = f"{type(self).__name__!r} object has no attribute {name!r}"
+            raise AttributeError(message, name=name, obj=self) from None
 
     def __dir__(self) -> list[str]:
         return sorted(set(object.__dir__(self)) | set(dir(self._buffer)))
@@ -186,12 +190,9 @@ class DeviceArray(jax.Array):
         with advised:
             return memoryview(self._buffer)
 
-    def __dlpack__(self, **options: Any) -> Any:
-        with advised:
-            return self._buffer.__dlpack__(**options)
-
-    def __dlpack_device__(self) -> Any:
-        return self._buffer.__dlpack_device__()
+    # Properties, because an array of keys must not seem to have them.
+    __dlpack__ = _from_buffer("__dlpack__", "Hand the memory to another library.")
+    __dlpack_device__ = _from_buffer("__dlpack_device__", "The device, as DLPack numbers it.")
 
     def __bool__(self) -> bool:
         with advised:
@@ -261,11 +262,11 @@ class DeviceArray(jax.Array):
 
     def __iter__(self) -> Iterator[DeviceArray]:
         with advised:
-            return (_wrap_leaf(element) for element in self._buffer)
+            return _elements(iter(self._buffer))
 
     def __reversed__(self) -> Iterator[DeviceArray]:
         with advised:
-            return (_wrap_leaf(element) for element in reversed(self._buffer))
+            return _elements(reversed(self._buffer))
 
 
 _new = object.__new__
@@ -295,6 +296,12 @@ def wrap_tree(tree: Any) -> Any:
     if type(tree) is _jax.ArrayImpl:
         return wrap(tree)
     return jax.tree.map(_wrap_leaf, tree)
+
+
+def _elements(buffers: Iterator[Any]) -> Iterator[Any]:
+    with advised:
+        for buffer in buffers:
+            yield _wrap_leaf(buffer)
 
 
 def _represent(buffer: Any) -> str:

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from devicearray._advice import advise
 from devicearray._array import DeviceArray, wrap_tree
 
 __all__ = ["asarray"]
@@ -75,6 +76,9 @@ An array is rectangular: pad the shorter ones, or keep a list of arrays.
         array = jnp.asarray(x, dtype=dtype, device=device, copy=copy)
     except (TypeError, ValueError) as error:
         _explain(x, error)
+        raise
+    except RuntimeError as error:
+        advise(error)
         raise
     return wrap_tree(array)
 

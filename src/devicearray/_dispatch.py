@@ -29,7 +29,7 @@ from typing import Any, overload
 import jax
 
 from devicearray import _jax
-from devicearray._advice import advised
+from devicearray._advice import advise, advised
 from devicearray._array import unwrap, wrap_tree
 from devicearray._program import Key, Program, ProgramCache, abstract, compile_program
 
@@ -78,7 +78,12 @@ def dispatcher(
         if _jax.checks_values() or not _jax.at_top_level() or _holds_tracer((args, kwargs)):
             return uncompiled(*args, **kwargs), None
         statics, arrays, named = split(args, kwargs)
-        program = cache.get(_key(statics, arrays, named), lambda: compile_or_none(args, kwargs))
+        try:
+            key = _key(statics, arrays, named)
+        except Exception:
+            # No argument for any program. JAX's own call says so in its own words.
+            return uncompiled(*args, **kwargs), None
+        program = cache.get(key, lambda: compile_or_none(args, kwargs))
         if program is None:
             return uncompiled(*args, **kwargs), None
         outputs = program.compiled(*arrays, **named)
@@ -95,7 +100,7 @@ def dispatcher(
             return None
 
     call: Any = _jax.native_call(name, on_miss, jitted, uncompiled)
-    cache.forget = call.clear_cache
+    cache.forget, call.clear_cache = call.clear_cache, cache.clear
     return call
 
 
@@ -144,6 +149,12 @@ def _recipe(program: Program, arguments: Any, outputs: Any, form: Any) -> Any:
     )
 
 
+def bare_name(function: Callable[..., Any]) -> str:
+    """Return the name of a function of JAX's without the marks of where it stands."""
+    name: str = getattr(function, "__name__", type(function).__name__)
+    return name.strip("_").removeprefix("operator_")
+
+
 def program_of(
     function: Callable[..., Any],
     as_jax_does: Callable[..., Any] | None = None,
@@ -162,8 +173,7 @@ def program_of(
     **options
         ``static_argnums`` and ``static_argnames``, as in `jax.jit`.
     """
-    name = getattr(function, "__name__", type(function).__name__).strip("_")
-    name = name.removeprefix("operator_")
+    name = bare_name(function)
 
     def only_arrays(*args: Any, **kwargs: Any) -> Any:
         outputs = function(*args, **kwargs)
@@ -231,5 +241,16 @@ def jit(fun: Any = None, /, **options: Any) -> Any:
     if fun is None:
         return functools.partial(jit, **options)
     jitted = jax.jit(fun, **options)
-    call = dispatcher(jitted, getattr(fun, "__name__", type(fun).__name__))
-    return functools.update_wrapper(call, fun)
+    compiled = dispatcher(jitted, getattr(fun, "__name__", type(fun).__name__))
+
+    @functools.wraps(fun)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return compiled(*map(unwrap, args), **kwargs)
+        except Exception as error:
+            advise(error)
+            raise
+
+    for name in ("lower", "trace", "eval_shape", "clear_cache"):
+        setattr(call, name, getattr(compiled, name))
+    return call

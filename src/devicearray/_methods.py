@@ -13,6 +13,7 @@ and a second Python layer on JAX's own, where the aim is to be no slower than JA
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -20,9 +21,9 @@ import jax
 
 from devicearray import _jax
 from devicearray._advice import advise, advised
-from devicearray._array import DeviceArray, named_as_jax_does, unwrap, wrap_tree
+from devicearray._array import DeviceArray, named_as_jax_does, wrap_tree
 from devicearray._dispatch import program_of
-from devicearray._operation import as_jax_does, operation, square_of
+from devicearray._operation import as_jax, operation, power, square_of
 
 __all__ = ["install"]
 
@@ -81,22 +82,6 @@ def _binary(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return _as_method(operator, name, function)
 
 
-def _power(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``x ** y``: compiled for an exponent that is an int, as JAX compiles it."""
-    general = _binary("__pow__", function)
-    of_int = program_of(function, _jax_method("__pow__", function), static_argnums=(1,))
-
-    def operator(self: DeviceArray, other: Any, modulus: Any = None) -> Any:
-        if modulus is not None:
-            return wrap_tree(pow(self._buffer, unwrap(other), modulus))
-        if type(other) is int:
-            with advised:
-                return wrap_tree(of_int(self._buffer, other))
-        return general(self, other)
-
-    return _as_method(operator, "__pow__", function)
-
-
 def _jax_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return what JAX calls for the method `name`: the buffer's own, which typed keys override."""
 
@@ -115,6 +100,22 @@ def _as_method(
     method.__module__ = DeviceArray.__module__
     method.__doc__ = function.__doc__
     return method
+
+
+def _forwarded(name: str) -> Any:
+    """Return the attribute `name` that the buffer answers: ``is_ready``, ``delete``, ``devices``.
+
+    These neither compute nor read. As methods of the class they have their documentation.
+    """
+    attribute = getattr(_jax.ArrayImpl, name)
+    if not callable(attribute):
+        return property(operator.attrgetter(f"_buffer.{name}"), doc=attribute.__doc__)
+
+    def method(self: DeviceArray, *args: Any, **kwargs: Any) -> Any:
+        with advised:
+            return getattr(self._buffer, name)(*args, **kwargs)
+
+    return _as_method(method, name, attribute)
 
 
 def _property(name: str) -> property:
@@ -153,7 +154,7 @@ class _IndexUpdateRef:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._reference, name)
-        return as_jax_does(method) if callable(method) else method
+        return as_jax(method) if callable(method) else method
 
     def __repr__(self) -> str:
         return repr(self._reference)
@@ -169,15 +170,18 @@ def install() -> None:
     properties["at"] = property(_IndexUpdateHelper, doc=jax.Array.at.__doc__)
     for name, attribute in properties.items():
         setattr(DeviceArray, name, attribute)
+    for name in dir(_jax.ArrayImpl):
+        if not name.startswith("_") and name not in DeviceArray.__dict__:
+            setattr(DeviceArray, name, _forwarded(name))
 
 
 def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     bare_name = name.strip("_")
-    if name == "__pow__":
-        return _power(function)
     if name.startswith("__") and bare_name in _OPERATORS:
         return _binary(name, function)
     jax_method = _jax_method(name, function)
+    if bare_name == "pow":
+        return _as_method(power(function, jax_method), name, function)
     if bare_name in _AS_JAX_DOES:
-        return as_jax_does(jax_method)
+        return as_jax(jax_method)
     return operation(function, jax_method)

@@ -28,7 +28,7 @@ from typing import Any, Final
 import jax.numpy as jnp
 
 from devicearray._array import wrap_tree
-from devicearray._operation import as_jax_does, operation
+from devicearray._operation import as_jax, operation, power
 
 __all__ = ["Ufunc", "mirror", "public_names"]
 
@@ -110,12 +110,12 @@ class Ufunc:
     @functools.cached_property
     def at(self) -> Callable[..., Any]:
         """Apply the ufunc at some indices; returns a new array."""
-        return as_jax_does(self._ufunc.at)
+        return as_jax(self._ufunc.at)
 
     @functools.cached_property
     def reduceat(self) -> Callable[..., Any]:
         """Reduce over slices of an axis."""
-        return as_jax_does(self._ufunc.reduceat)
+        return as_jax(self._ufunc.reduceat)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ufunc, name)
@@ -152,11 +152,12 @@ def _function_maker(maker: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(maker)
     def make(*args: Any, **kwargs: Any) -> Any:
         made = maker(*args, **kwargs)
-        return Ufunc(made) if isinstance(made, jnp.ufunc) else as_jax_does(made)
+        return Ufunc(made) if isinstance(made, jnp.ufunc) else as_jax(made)
 
     return make
 
 
+_POWERS: Final = frozenset({"pow", "power"})
 _FUNCTION_MAKERS: Final = frozenset({"frompyfunc", "vectorize"})
 
 
@@ -181,7 +182,9 @@ def _mirrored(name: str, value: Any) -> Any:
         return value
     if name in _FUNCTION_MAKERS:
         return _function_maker(value)
-    return as_jax_does(value) if name in AS_JAX_DOES else operation(value)
+    if name in _POWERS:
+        return power(value)
+    return as_jax(value) if name in AS_JAX_DOES else operation(value)
 
 
 def mirror(module: ModuleType, into: str, names: Iterable[str] | None = None) -> dict[str, Any]:

@@ -13,15 +13,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
+
+import jax.numpy as jnp
+import numpy as np
 
 from devicearray import _jax
 from devicearray._advice import advise, advised
 from devicearray._array import DeviceArray, unwrap, wrap_tree
-from devicearray._dispatch import program_of
+from devicearray._dispatch import bare_name, program_of
 from devicearray._signature import holds_array, is_static, read_signature
 
-__all__ = ["as_jax_does", "operation", "square_of"]
+__all__ = ["as_jax", "operation", "power", "square_of"]
 
 
 class _Forms:
@@ -68,7 +71,7 @@ class _Forms:
         return form
 
 
-def as_jax_does(function: Callable[..., Any]) -> Callable[..., Any]:
+def as_jax(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return `function` called as JAX calls it, its arrays as DeviceArrays.
 
     For functions that one program cannot serve: those whose result's shape depends on values,
@@ -87,7 +90,14 @@ def as_jax_does(function: Callable[..., Any]) -> Callable[..., Any]:
 def square_of(
     function: Callable[..., Any], as_jax_does: Callable[..., Any] | None = None
 ) -> Callable[..., Any]:
-    """Return the dispatcher of ``function(x, x)``: one operand, passed to the runtime once."""
+    """Return the dispatcher of ``function(x, x)``: one operand, passed to the runtime once.
+
+    For other functions than those of `_SAME_OPERAND` it takes two like any.
+    """
+    name = bare_name(function)
+    if name not in _SAME_OPERAND:
+        both = program_of(function, as_jax_does)
+        return lambda x: both(x, x)
 
     def same_operand(x: Any) -> Any:
         return function(x, x)
@@ -95,8 +105,15 @@ def square_of(
     def jax_call(x: Any) -> Any:
         return (as_jax_does or function)(x, x)
 
-    same_operand.__name__ = getattr(function, "__name__", "function")
+    same_operand.__name__ = name
     return program_of(same_operand, jax_call)
+
+
+#: Functions for which ``f(x, x)`` may be compiled as a function of one operand. XLA simplifies
+#: what it knows to be equal: ``x // x`` would become 1 where JAX's answer to ``0 // 0`` is -1.
+_SAME_OPERAND: Final = frozenset({
+    "add", "dot", "inner", "matmul", "mul", "multiply", "outer", "sub", "subtract", "vdot",
+})  # fmt: skip
 
 
 def operation(
@@ -163,6 +180,39 @@ def operation(
         return wrap_tree(jax_call(*buffers, **kwargs))
 
     return call
+
+
+def power(
+    function: Callable[..., Any], as_jax_does: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """Return ``x ** y`` as an operation.
+
+    For an exponent that is an integer and known, JAX compiles multiplications; to know it, it
+    reads a 0-d array, and waits. So ``x ** 2`` is compiled for its exponent, other integer
+    scalars are left to JAX's own call, and the rest is an operation like any.
+    """
+    general = operation(function, as_jax_does)
+    known = as_jax(as_jax_does or function)
+    of_int = program_of(function, as_jax_does, static_argnums=(1,))
+
+    @functools.wraps(function)
+    def call(x: Any, y: Any, /, *modulus: Any) -> Any:
+        if type(y) is int and type(x) is DeviceArray:
+            with advised:
+                return wrap_tree(of_int(x._buffer, y))
+        if modulus or _is_integer_scalar(y):
+            return known(x, y, *modulus)
+        return general(x, y)
+
+    return call
+
+
+def _is_integer_scalar(x: Any) -> bool:
+    dtype = getattr(x, "dtype", None)
+    if dtype is None:
+        return isinstance(x, int)
+    kinds = (jnp.integer, jnp.bool_)
+    return np.shape(x) == () and any(jnp.issubdtype(dtype, kind) for kind in kinds)
 
 
 def _present(x: Any, y: Any, rest: tuple[Any, ...]) -> tuple[Any, ...]:

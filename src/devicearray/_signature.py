@@ -44,13 +44,12 @@ _ARRAY_LIKE = re.compile(
 #: What makes the rest of an annotation static for some values.
 _STATIC = re.compile(r"\b(?:int|str|DimSize|Shape|slice|Callable)\b")
 
-#: Parameters whose annotation does not tell. ``x ** 2`` is compiled for the exponent, as it is
-#: in JAX, where it becomes multiplications; ``repeats`` decides a shape.
+#: Parameters whose annotation does not tell: an int given to one decides a shape.
 _EXCEPTIONS: Mapping[tuple[str, str], Kind] = {
-    ("power", "x2"): Kind.EITHER,
-    ("pow", "x2"): Kind.EITHER,
-    ("operator_pow", "other"): Kind.EITHER,
-    ("repeat", "repeats"): Kind.EITHER,
+    ("histogram", "bins"): Kind.EITHER,
+    ("histogram2d", "bins"): Kind.EITHER,
+    ("histogram_bin_edges", "bins"): Kind.EITHER,
+    ("histogramdd", "bins"): Kind.EITHER,
 }
 
 
