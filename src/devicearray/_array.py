@@ -134,7 +134,10 @@ class DeviceArray(jax.Array):
             raise AttributeError(name)
         try:
             return getattr(self._buffer, name)
-        except AttributeError:
+        except AttributeError as error:
+            # Where JAX says why, as of ``device_buffer``, its own words are the better ones.
+            if "object has no attribute" not in str(error):
+                raise
             message = f"{type(self).__name__!r} object has no attribute {name!r}"
             raise AttributeError(message, name=name, obj=self) from None
 

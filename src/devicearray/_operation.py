@@ -197,12 +197,12 @@ def power(
 
     @functools.wraps(function)
     def call(x: Any, y: Any, /, *modulus: Any) -> Any:
+        if modulus:
+            return known(x, y, *modulus)
         if type(y) is int and type(x) is DeviceArray:
             with advised:
                 return wrap_tree(of_int(x._buffer, y))
-        if modulus or _is_integer_scalar(y):
-            return known(x, y, *modulus)
-        return general(x, y)
+        return known(x, y) if _is_integer_scalar(y) else general(x, y)
 
     return call
 
