@@ -14,15 +14,15 @@ from typing import Final
 
 __all__ = ["advise", "advised"]
 
+_DELETED: Final = (
+    "The array was deleted with .delete(), or donated to a function (donate_argnums). To use it "
+    "again, keep a copy (x.copy()) or do not donate it."
+)
+
 #: Part of JAX's message, and what to do about it.
 _ADVICE: Final = (
-    (
-        "has been deleted",
-        (
-            "The array was deleted with .delete(), or donated to a function (donate_argnums). "
-            "To use it again, keep a copy (x.copy()) or do not donate it."
-        ),
-    ),
+    ("has been deleted", _DELETED),
+    ("on deleted or donated buffer", _DELETED),
     (
         "of unsized object",
         (

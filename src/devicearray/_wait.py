@@ -80,7 +80,7 @@ def block_until_ready[T](x: T) -> T:
 .weights (float32[3]) would not be waited for. Pass the array itself, or register the class, for \
 example with jax.tree_util.register_dataclass.
     """
-    leaves = jax.tree_util.tree_leaves_with_path(x)
+    leaves = jax.tree_util.tree_leaves_with_path(x, is_leaf=_is_iterator)
     arrays = []
     for path, leaf in leaves:
         if isinstance(leaf, jax.Array):
@@ -96,7 +96,7 @@ example with jax.tree_util.register_dataclass.
 
 def _refuse_if_hiding(leaf: Any, name: str) -> None:
     kind = type(leaf).__name__
-    if isinstance(leaf, Iterator):
+    if _is_iterator(leaf):
         raise TypeError(
             f"block_until_ready: {_leaf(name)} is an iterator ({kind}), and what it will give "
             "cannot be waited for. Make a list of it first: list(...)."
@@ -111,6 +111,10 @@ def _refuse_if_hiding(leaf: Any, name: str) -> None:
             f"{where} ({jax.typeof(array)}) would not be waited for. Pass the array itself, or "
             "register the class, for example with jax.tree_util.register_dataclass."
         )
+
+
+def _is_iterator(leaf: Any) -> bool:
+    return isinstance(leaf, Iterator)
 
 
 def _leaf(name: str) -> str:
