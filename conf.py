@@ -65,6 +65,8 @@ myst_enable_extensions = ["colon_fence", "dollarmath", "substitution"]
 
 html_theme = "sphinx_book_theme"
 html_title = "devicearray"
+html_static_path = ["sphinxext/static"]
+html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {
