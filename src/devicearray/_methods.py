@@ -54,7 +54,7 @@ def _binary(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the operator `name` as a method: one program for each kind of operand."""
     jax_method = _jax_method(name, function)
     both = program_of(function, jax_method)
-    square = square_of(function, jax_method)
+    square = square_of(function, jax_method, both)
     new, ArrayImpl = object.__new__, _jax.ArrayImpl
 
     def operator(self: DeviceArray, other: Any) -> Any:

@@ -88,22 +88,21 @@ def as_jax(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def square_of(
-    function: Callable[..., Any], as_jax_does: Callable[..., Any] | None = None
+    function: Callable[..., Any], as_jax_does: Callable[..., Any], both: Callable[..., Any]
 ) -> Callable[..., Any]:
     """Return the dispatcher of ``function(x, x)``: one operand, passed to the runtime once.
 
-    For other functions than those of `_SAME_OPERAND` it takes two like any.
+    For other functions than those of `_SAME_OPERAND` that is `both`, the dispatcher for two.
     """
     name = bare_name(function)
     if name not in _SAME_OPERAND:
-        both = program_of(function, as_jax_does)
         return lambda x: both(x, x)
 
     def same_operand(x: Any) -> Any:
         return function(x, x)
 
     def jax_call(x: Any) -> Any:
-        return (as_jax_does or function)(x, x)
+        return as_jax_does(x, x)
 
     same_operand.__name__ = name
     return program_of(same_operand, jax_call)
@@ -138,7 +137,7 @@ def operation(
     forms = _Forms(function, jax_call)
     known = forms.known
     whole = forms.with_static((), ())
-    square = square_of(function, jax_call)
+    square = square_of(function, jax_call, whole)
     new, ArrayImpl = object.__new__, _jax.ArrayImpl
 
     # The first lines run at every call of the commonest kind, where each costs some hundredth of
