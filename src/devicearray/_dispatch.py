@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
+from types import MethodType
 from typing import Any, overload
 
 import jax
@@ -86,7 +87,12 @@ def dispatcher(
         program = cache.get(key, lambda: compile_or_none(args, kwargs))
         if program is None:
             return uncompiled(*args, **kwargs), None
-        outputs = program.compiled(*arrays, **named)
+        try:
+            outputs = program.compiled(*arrays, **named)
+        except (TypeError, ValueError):
+            # The program refuses arguments before it runs. Some of them JAX's own call would
+            # move, and what it refuses it refuses in its own words.
+            return uncompiled(*args, **kwargs), None
         form = outputs if bare and type(outputs) is _jax.ArrayImpl else wrap_tree(outputs)
         return form, _recipe(program, (arrays, named), outputs, form)
 
@@ -240,17 +246,44 @@ def jit(fun: Any = None, /, **options: Any) -> Any:
     """
     if fun is None:
         return functools.partial(jit, **options)
-    jitted = jax.jit(fun, **options)
-    compiled = dispatcher(jitted, getattr(fun, "__name__", type(fun).__name__))
+    return _JitFunction(fun, options)
 
-    @functools.wraps(fun)
-    def call(*args: Any, **kwargs: Any) -> Any:
+
+class _JitFunction:
+    """What `jit` returns: a function, with the methods that `jax.jit` gives to one."""
+
+    def __init__(self, fun: Callable[..., Any], options: dict[str, Any]) -> None:
+        jitted = jax.jit(fun, **options)
+        # The methods below are the class's: in its dictionary, whatever wraps this function
+        # would take them over for its own.
+        functools.update_wrapper(self, fun)
+        self._call = dispatcher(jitted, getattr(fun, "__name__", type(fun).__name__))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            return compiled(*map(unwrap, args), **kwargs)
+            return self._call(*map(unwrap, args), **kwargs)
         except Exception as error:
             advise(error)
             raise
 
-    for name in ("lower", "trace", "eval_shape", "clear_cache"):
-        setattr(call, name, getattr(compiled, name))
-    return call
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        """Lower the function for these arguments, as `jax.jit` does."""
+        return self._call.lower(*args, **kwargs)
+
+    def trace(self, *args: Any, **kwargs: Any) -> Any:
+        """Trace the function for these arguments, as `jax.jit` does."""
+        return self._call.trace(*args, **kwargs)
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the shapes and dtypes of the outputs."""
+        return self._call.eval_shape(*args, **kwargs)
+
+    def clear_cache(self) -> None:
+        """Forget this function's programs."""
+        self._call.clear_cache()
+
+    def __repr__(self) -> str:
+        return f"<devicearray.jit of {self.__wrapped__!r}>"  # type: ignore[attr-defined]
