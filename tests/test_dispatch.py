@@ -294,7 +294,8 @@ def test_in_and_out_shardings_agree_with_jax():
 
 def test_an_argument_on_one_device_goes_where_in_shardings_says_as_with_jax():
     there = jax.device_put(jnp.arange(16.0), jax.devices()[1])
-    assert_same(lambda x: x * 2, there, in_shardings=over_eight("i"))
+    for axes in ((), ("i",)):
+        assert_same(lambda x: x * 2, there, in_shardings=over_eight(*axes))
 
 
 @pytest.mark.parametrize("axes", [("i",), (), (None, "i")])

@@ -172,7 +172,8 @@ def public_names(module: ModuleType) -> list[str]:
 
 def _mirrored(name: str, value: Any) -> Any:
     if isinstance(value, _ScalarMeta):
-        return _ScalarType(value.__name__, (object,), {"dtype": value.dtype})
+        attributes = {"dtype": value.dtype, "__doc__": value.__doc__}
+        return _ScalarType(value.__name__, (object,), attributes)
     if isinstance(value, jnp.ufunc):
         return Ufunc(value)
     if isinstance(value, _INDEXERS):
