@@ -31,7 +31,7 @@ import jax
 
 from devicearray import _jax
 from devicearray._advice import advise, advised
-from devicearray._array import unwrap, wrap_tree
+from devicearray._array import DeviceArray, unwrap, wrap, wrap_tree
 from devicearray._program import Key, Program, ProgramCache, abstract, compile_program
 
 __all__ = ["dispatcher", "jit"]
@@ -257,14 +257,17 @@ class _JitFunction:
         # The methods below are the class's: in its dictionary, whatever wraps this function
         # would take them over for its own.
         functools.update_wrapper(self, fun)
-        self._call = dispatcher(jitted, getattr(fun, "__name__", type(fun).__name__))
+        name = getattr(fun, "__name__", type(fun).__name__)
+        self._call = dispatcher(jitted, name, bare=True)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            return self._call(*map(unwrap, args), **kwargs)
+            buffers = [arg._buffer if type(arg) is DeviceArray else arg for arg in args]
+            output = self._call(*buffers, **kwargs)
         except Exception as error:
             advise(error)
             raise
+        return wrap(output) if type(output) is _jax.ArrayImpl else output
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
