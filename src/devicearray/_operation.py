@@ -138,17 +138,17 @@ def operation(
     known = forms.known
     whole = forms.with_static((), ())
     square = square_of(function, jax_call, whole)
-    new, ArrayImpl = object.__new__, _jax.ArrayImpl
+    new, ArrayImpl, device_array = object.__new__, _jax.ArrayImpl, DeviceArray
 
     # The first lines run at every call of the commonest kind, where each costs some hundredth of
     # the whole; hence the two named places instead of a tuple, and `wrap` written out.
     @functools.wraps(function)
     def call(x: Any = _ABSENT, y: Any = _ABSENT, /, *rest: Any, **kwargs: Any) -> Any:
         try:
-            if type(x) is DeviceArray and not rest and not kwargs:
+            if type(x) is device_array and not rest and not kwargs:
                 if y is x:
                     output = square(x._buffer)
-                elif type(y) is DeviceArray:
+                elif type(y) is device_array:
                     output = whole(x._buffer, y._buffer)
                 elif y is _ABSENT:
                     output = whole(x._buffer)
@@ -160,7 +160,7 @@ def operation(
             advise(error)
             raise
         if type(output) is ArrayImpl:
-            array: DeviceArray = new(DeviceArray)
+            array = new(device_array)
             array._buffer = output
             return array
         return output
