@@ -95,7 +95,6 @@ def test_a_ragged_list_is_described(value, message):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (None, "return nothing"),
         ("3", r"asarray\(float\(x\)\)"),
         (b"3", "frombuffer"),
         ({1, 2}, "sorted"),
@@ -117,3 +116,43 @@ def test_an_unknown_dtype_is_jaxs_error_and_names_the_value():
     with pytest.raises(TypeError) as caught:
         da.asarray([1, 2], dtype="no such dtype")
     assert "[1, 2]" in "".join(caught.value.__notes__)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        [1, None],
+        [[1], [None]],
+        [jnp.ones(2), jnp.ones(3)],
+        [jnp.float32(1), [2.0]],
+        [[1, 2], [3]],
+        [np.ones((2, 2)), np.ones((2, 3))],
+        ["a"],
+        ["a", ["b"]],
+        [{1}],
+        object(),
+        np.array(["2020"], "M8[Y]"),
+        np.zeros(2, "i4,f4"),
+        [jax.random.key(0), 1],
+        1 << 70,
+        int,
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+def test_the_class_of_an_error_is_that_of_jaxs(value):
+    with pytest.raises((TypeError, ValueError, OverflowError)) as wanted:
+        jnp.asarray(value)
+    with pytest.raises(wanted.type):
+        da.asarray(value)
+
+
+def test_text_in_a_ragged_list_is_not_called_a_number():
+    with pytest.raises((TypeError, ValueError)) as error:
+        da.asarray(["a", ["b"]])
+    assert "is a number" not in str(error.value)
+
+
+def test_none_is_jaxs_value_error_and_asks_where_it_comes_from():
+    with pytest.raises(ValueError, match="return nothing"):
+        da.asarray(None)

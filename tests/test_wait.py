@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import functools
+import types
 
 import jax
 import jax.numpy as jnp
@@ -101,3 +102,34 @@ def test_a_deleted_array_is_jaxs_error_with_the_way_out():
 def test_inside_a_trace_there_is_nothing_to_wait_for():
     result = jax.jit(lambda x: da.block_until_ready([x])[0] + 1)(jnp.ones(2))
     np.testing.assert_array_equal(result, 2 * np.ones(2))
+
+
+class Private:
+    __slots__ = ("__weights",)
+
+    def __init__(self, weights):
+        self.__weights = weights
+
+
+def array_of_objects(x):
+    objects = np.empty(1, object)
+    objects[0] = x
+    return objects
+
+
+@pytest.mark.parametrize(
+    "hide",
+    [
+        lambda x: {"w": x}.values(),
+        lambda x: {"w": x}.items(),
+        lambda x: types.MappingProxyType({"w": x}),
+        Private,
+        array_of_objects,
+        lambda x: Holder(weights=array_of_objects(x)),
+        lambda x: Holder(values={"w": x}.values()),
+    ],
+    ids=["values", "items", "proxy", "private", "objects", "inner objects", "inner values"],
+)
+def test_no_container_of_python_or_numpy_hides_an_array(hide):
+    with pytest.raises(TypeError, match="would not be waited for"):
+        da.block_until_ready([hide(jnp.ones(3))])

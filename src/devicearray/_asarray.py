@@ -46,9 +46,10 @@ def asarray(x: Any, dtype: Any = None, *, device: Any = None, copy: bool | None 
     Raises
     ------
     TypeError
-        If `x` holds something that is no number, or is a string, None or a set.
+        If `x` holds something that is no number, or is a string or a set.
     ValueError
-        If the lists in `x` have different lengths.
+        If `x` is None, or the lists in it have different lengths. (Where JAX raises the one of
+        these two for the other's reason, so does this.)
     jax.errors.UnexpectedTracerError
         If `x` is a tracer whose transformation is over.
 
@@ -93,21 +94,24 @@ def _refuse(x: Any) -> NoReturn:
         type(None): "Did the function that made it return nothing?",
     }
     remedy = next(text for kind, text in remedies.items() if isinstance(x, kind))
-    raise TypeError(f"asarray: {_short(x)} is of type {type(x).__name__}. {remedy}")
+    # JAX's exception for None is another than for the rest.
+    error = ValueError if x is None else TypeError
+    raise error(f"asarray: {_short(x)} is of type {type(x).__name__}. {remedy}")
 
 
 def _explain(x: Any, error: Exception) -> None:
     """Raise a clearer error than `error` about `x`, if there is one."""
-    raggedness = _raggedness(x)
-    if raggedness is not None:
-        raise ValueError(
-            f"asarray: the list is ragged: {raggedness}. An array is rectangular: pad the "
-            "shorter ones, or keep a list of arrays."
-        ) from None
+    kind = TypeError if isinstance(error, TypeError) else ValueError
     stranger = _stranger(x)
     if stranger is not None:
-        raise TypeError(
+        raise kind(
             f"asarray: {stranger}, and JAX has no dtype for that. Convert it to numbers first."
+        ) from None
+    raggedness = _raggedness(x)
+    if raggedness is not None:
+        raise kind(
+            f"asarray: the list is ragged: {raggedness}. An array is rectangular: pad the "
+            "shorter ones, or keep a list of arrays."
         ) from None
     error.add_note(f"asarray was given {_short(x)}, of type {type(x).__name__}.")
 

@@ -88,34 +88,14 @@ class Ufunc:
         self.__name__ = ufunc.__name__
         self.__doc__ = ufunc.__doc__
         self._call = operation(_named(ufunc.__call__, ufunc.__name__))
+        for method in ("reduce", "accumulate", "outer"):
+            named = _named(getattr(ufunc, method), f"{ufunc.__name__}_{method}")
+            setattr(self, method, operation(named))
+        for method in ("at", "reduceat"):
+            setattr(self, method, as_jax(getattr(ufunc, method)))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._call(*args, **kwargs)
-
-    @functools.cached_property
-    def reduce(self) -> Callable[..., Any]:
-        """Reduce an array along an axis."""
-        return operation(_named(self._ufunc.reduce, f"{self.__name__}_reduce"))
-
-    @functools.cached_property
-    def accumulate(self) -> Callable[..., Any]:
-        """Accumulate along an axis."""
-        return operation(_named(self._ufunc.accumulate, f"{self.__name__}_accumulate"))
-
-    @functools.cached_property
-    def outer(self) -> Callable[..., Any]:
-        """Apply the ufunc to all pairs of elements."""
-        return operation(_named(self._ufunc.outer, f"{self.__name__}_outer"))
-
-    @functools.cached_property
-    def at(self) -> Callable[..., Any]:
-        """Apply the ufunc at some indices; returns a new array."""
-        return as_jax(self._ufunc.at)
-
-    @functools.cached_property
-    def reduceat(self) -> Callable[..., Any]:
-        """Reduce over slices of an axis."""
-        return as_jax(self._ufunc.reduceat)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ufunc, name)

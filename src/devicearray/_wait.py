@@ -9,7 +9,9 @@ neither arrays nor numbers, of which a tree of arrays has none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, MappingView, Set, ValuesView
+from io import IOBase
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
@@ -80,12 +82,12 @@ def block_until_ready[T](x: T) -> T:
 .weights (float32[3]) would not be waited for. Pass the array itself, or register the class, for \
 example with jax.tree_util.register_dataclass.
     """
-    leaves = jax.tree_util.tree_leaves_with_path(x, is_leaf=_is_iterator)
+    leaves = jax.tree_util.tree_leaves_with_path(x, is_leaf=_is_no_pytree)
     arrays = []
     for path, leaf in leaves:
         if isinstance(leaf, jax.Array):
             arrays.append(unwrap(leaf))
-        elif not isinstance(leaf, _PLAIN):
+        elif not _is_plain(leaf):
             _refuse_if_hiding(leaf, f"x{jax.tree_util.keystr(path)}")
             if hasattr(leaf, "block_until_ready"):
                 arrays.append(leaf)
@@ -113,8 +115,19 @@ def _refuse_if_hiding(leaf: Any, name: str) -> None:
         )
 
 
+def _is_plain(value: Any) -> bool:
+    objects = isinstance(value, np.ndarray) and value.dtype.hasobject
+    return isinstance(value, _PLAIN) and not objects
+
+
 def _is_iterator(leaf: Any) -> bool:
-    return isinstance(leaf, Iterator)
+    # An open file is an iterator of its lines, and holds no array.
+    return isinstance(leaf, Iterator) and not isinstance(leaf, IOBase)
+
+
+def _is_no_pytree(leaf: Any) -> bool:
+    """Tell what JAX takes for a leaf, and warns about, so that it need not."""
+    return isinstance(leaf, Iterator | MappingView)
 
 
 def _leaf(name: str) -> str:
@@ -124,12 +137,12 @@ def _leaf(name: str) -> str:
 def _hidden_array(leaf: Any) -> tuple[str, jax.Array] | None:
     """Return the path to an array inside `leaf`, and the array; None if there is none."""
     seen = {id(leaf)}
-    waiting = list(_inside(leaf))
+    waiting = deque(_inside(leaf))
     while waiting and len(seen) < _SEARCH_LIMIT:
-        path, value = waiting.pop(0)
+        path, value = waiting.popleft()
         if isinstance(value, jax.Array):
             return path, value
-        if id(value) in seen or isinstance(value, _PLAIN):
+        if id(value) in seen or _is_plain(value):
             continue
         seen.add(id(value))
         waiting.extend((path + step, inner) for step, inner in _inside(value))
@@ -141,12 +154,14 @@ def _inside(value: Any) -> Iterator[tuple[str, Any]]:
 
     Functions and modules are not looked into: what they refer to is not their value.
     """
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         yield from ((f"[{key!r}]", inner) for key, inner in value.items())
     elif isinstance(value, list | tuple):
         yield from ((f"[{i}]", inner) for i, inner in enumerate(value))
-    elif isinstance(value, set | frozenset):
+    elif isinstance(value, Set | ValuesView):
         yield from (("{...}", inner) for inner in value)
+    elif isinstance(value, np.ndarray):
+        yield from ((f".flat[{i}]", inner) for i, inner in enumerate(value.flat))
     elif not isinstance(value, _NOT_LOOKED_INTO):
         yield from ((f".{name}", inner) for name, inner in _attributes(value))
 
@@ -155,6 +170,9 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
     yield from getattr(value, "__dict__", {}).items()
     for cls in type(value).__mro__:
         slots = cls.__dict__.get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
+        for slot in (slots,) if isinstance(slots, str) else slots:
+            # A slot of two underscores is stored under its class's name.
+            private = slot.startswith("__") and not slot.endswith("__")
+            name = f"_{cls.__name__.lstrip('_')}{slot}" if private else slot
             if hasattr(value, name):
                 yield name, getattr(value, name)
