@@ -30,6 +30,7 @@ from devicearray import _gate
 from devicearray._gate import Gate
 
 PATIENCE = 60.0
+FOREVER = 1e6
 
 step = jax.jit(lambda x: x * 2 + 1)
 work = jax.jit(lambda x: x @ x)
@@ -112,9 +113,10 @@ def test_a_gate_is_closed_when_it_is_made(gate):
     assert gate.is_open
 
 
-def test_an_open_gate_lets_programs_pass(gate):
-    gate.open()
-    assert gate(jnp.ones(2)).tolist() == [1.0, 1.0]
+def test_an_open_gate_lets_every_program_pass():
+    with Gate(FOREVER) as gate:
+        gate.open()
+        assert in_thread(lambda: [int(gate(number)) for number in range(3)]) == [0, 1, 2]
 
 
 def test_opening_twice_and_closing_twice_change_nothing(gate):
@@ -413,7 +415,8 @@ def test_placement_is_that_of_jit(gate, committed):
     with jax.default_device(device):
         x = jax.device_put(jnp.ones(3), device if committed else None)
         expected = step(x)
-        y = gate(x)
+        with jax.transfer_guard_device_to_device("disallow"):
+            y = gate(x)
         assert (y.devices(), y.committed) == ({device}, committed)
         assert (expected.devices(), expected.committed) == ({device}, committed)
         assert held(y)
@@ -469,7 +472,8 @@ def test_other_platforms_are_refused(monkeypatch, device):
 
 @pytest.mark.parametrize("device", [0, 3])
 def test_no_implicit_transfer(device):
-    x = jax.device_put(jnp.ones(3), jax.devices()[device])
+    # A shape of its own: the guard misses what moves between devices in a call seen before.
+    x = jax.device_put(jnp.ones(13), jax.devices()[device])
     with jax.transfer_guard("disallow"):
         with Gate(PATIENCE) as gate:
             y = gate(x)
@@ -713,23 +717,23 @@ def test_repr():
 
 
 def test_a_forgotten_gate_opens():
-    gate = Gate(PATIENCE)
+    gate = Gate(FOREVER)
     y = gate(jnp.ones(3))
     assert held(y)
     gone = weakref.ref(gate)
     del gate
     gc.collect()
     assert gone() is None
-    assert y.tolist() == [1.0] * 3
+    assert in_thread(lambda: y.tolist()) == [1.0] * 3
 
 
 def test_a_forgotten_gate_opens_for_what_has_not_reached_it():
     with Gate(PATIENCE) as first:
         pending = first(jnp.ones(3))
-        y = Gate(PATIENCE)(pending)
+        y = Gate(FOREVER)(pending)
         gc.collect()
         assert held(y)
-    assert y.tolist() == [1.0] * 3
+    assert in_thread(lambda: y.tolist()) == [1.0] * 3
 
 
 def test_the_registry_is_as_empty_as_before():
