@@ -34,14 +34,14 @@ import numpy as np
 from devicearray import _jax
 from devicearray._advice import advised
 
-__all__ = ["DeviceArray", "unwrap", "wrap", "wrap_tree"]
+__all__ = ["DeviceArray", "from_buffer", "named_as_jax_does", "unwrap", "wrap", "wrap_tree"]
 
 #: What JAX writes before the elements of an array, and what a DeviceArray writes.
 _JAX_PREFIX = "Array("
 _PREFIX = "DeviceArray("
 
 
-def _from_buffer(name: str, doc: str) -> property:
+def from_buffer(name: str, doc: str | None) -> property:
     """Return a property that the buffer answers. It never waits."""
 
     def ask(self: DeviceArray) -> Any:
@@ -97,36 +97,36 @@ class DeviceArray(jax.Array):
 
     # What is known before the value is.
 
-    shape = _from_buffer("shape", "The lengths of the axes.")
-    dtype = _from_buffer("dtype", "The type of the elements.")
-    ndim = _from_buffer("ndim", "The number of axes.")
-    size = _from_buffer("size", "The number of elements.")
-    nbytes = _from_buffer("nbytes", "The size of the elements in bytes.")
-    itemsize = _from_buffer("itemsize", "The size of one element in bytes.")
-    weak_type = _from_buffer("weak_type", "Whether the dtype gives way to that of an operand.")
-    aval = _from_buffer("aval", "The abstract value: what a trace knows of this array.")
+    shape = from_buffer("shape", "The lengths of the axes.")
+    dtype = from_buffer("dtype", "The type of the elements.")
+    ndim = from_buffer("ndim", "The number of axes.")
+    size = from_buffer("size", "The number of elements.")
+    nbytes = from_buffer("nbytes", "The size of the elements in bytes.")
+    itemsize = from_buffer("itemsize", "The size of one element in bytes.")
+    weak_type = from_buffer("weak_type", "Whether the dtype gives way to that of an operand.")
+    aval = from_buffer("aval", "The abstract value: what a trace knows of this array.")
 
     # Where it is.
 
-    sharding = _from_buffer("sharding", "How the array lies on its devices.")
-    committed = _from_buffer("committed", "Whether the array insists on its devices.")
-    device = _from_buffer("device", "The device, or the sharding if there are several.")
-    format = _from_buffer("format", "The sharding together with the memory layout.")
-    is_fully_addressable = _from_buffer(
+    sharding = from_buffer("sharding", "How the array lies on its devices.")
+    committed = from_buffer("committed", "Whether the array insists on its devices.")
+    device = from_buffer("device", "The device, or the sharding if there are several.")
+    format = from_buffer("format", "The sharding together with the memory layout.")
+    is_fully_addressable = from_buffer(
         "is_fully_addressable", "Whether this process can reach every device of the array."
     )
-    is_fully_replicated = _from_buffer(
+    is_fully_replicated = from_buffer(
         "is_fully_replicated", "Whether every device holds the whole array."
     )
-    addressable_shards = _from_buffer(
+    addressable_shards = from_buffer(
         "addressable_shards", "The shards that this process can reach."
     )
-    global_shards = _from_buffer("global_shards", "All shards, those of other processes too.")
-    traceback = _from_buffer("traceback", "Where the buffer was made, if JAX recorded it.")
+    global_shards = from_buffer("global_shards", "All shards, those of other processes too.")
+    traceback = from_buffer("traceback", "Where the buffer was made, if JAX recorded it.")
 
-    @property
-    def __cuda_array_interface__(self) -> Any:
-        return self._buffer.__cuda_array_interface__
+    __cuda_array_interface__ = from_buffer(
+        "__cuda_array_interface__", "Where the memory is, for libraries of CUDA."
+    )
 
     def __getattr__(self, name: str) -> Any:
         """Ask the buffer: for JAX's private names, on which its own functions rely."""
@@ -194,8 +194,8 @@ class DeviceArray(jax.Array):
             return memoryview(self._buffer)
 
     # Properties, because an array of keys must not seem to have them.
-    __dlpack__ = _from_buffer("__dlpack__", "Hand the memory to another library.")
-    __dlpack_device__ = _from_buffer("__dlpack_device__", "The device, as DLPack numbers it.")
+    __dlpack__ = from_buffer("__dlpack__", "Hand the memory to another library.")
+    __dlpack_device__ = from_buffer("__dlpack_device__", "The device, as DLPack numbers it.")
 
     def __bool__(self) -> bool:
         with advised:
@@ -254,8 +254,7 @@ class DeviceArray(jax.Array):
             return str(self) if not spec else format(self._buffer, spec)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        with advised:
-            return wrap, (self._buffer,)
+        return wrap, (self._buffer,)
 
     # Elements, one by one.
 
@@ -321,6 +320,7 @@ def _take_apart(array: DeviceArray) -> tuple[tuple[Any], None]:
 
 
 def _rebuild(_: None, buffers: tuple[Any]) -> DeviceArray:
+    # `wrap`, written out: C++ calls this for each output of each call.
     array: DeviceArray = _new(DeviceArray)
     array._buffer = buffers[0]
     return array

@@ -34,7 +34,23 @@ from devicearray._advice import advise, advised
 from devicearray._array import DeviceArray, unwrap, wrap, wrap_tree
 from devicearray._program import Key, Program, ProgramCache, abstract, compile_program
 
-__all__ = ["dispatcher", "jit"]
+__all__ = ["as_jax", "bare_name", "dispatcher", "jit", "program_of"]
+
+
+def as_jax(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `function` called as JAX calls it, its arrays as DeviceArrays.
+
+    For functions that one program cannot serve: those whose result's shape depends on values,
+    that may hand an operand back, that place arrays, or that return no arrays.
+    """
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with advised:
+            named = {name: unwrap(arg) for name, arg in kwargs.items()}
+            return wrap_tree(function(*map(unwrap, args), **named))
+
+    return call
 
 
 class _NotOneProgramError(Exception):
@@ -58,7 +74,6 @@ def dispatcher(
         The name that profilers show.
     as_jax_does : callable, optional
         What to call where no program can be made. Without it the error is raised.
-
     bare : bool, default: False
         Whether an output that is one array comes bare, as its buffer, so that the caller wraps
         it. C++ can wrap it too, as it does with trees of outputs, but takes longer.
@@ -70,9 +85,7 @@ def dispatcher(
     """
     cache = ProgramCache()
     split = _Splitter(jitted)
-
-    def uncompiled(*args: Any, **kwargs: Any) -> Any:
-        return wrap_tree((as_jax_does or jitted)(*args, **kwargs))
+    uncompiled = as_jax(as_jax_does or jitted)
 
     def on_miss(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         # JAX's checks of values live in its own calls, and so do its traces.
@@ -192,14 +205,9 @@ def program_of(
             raise _NotOneProgramError
         return outputs
 
-    def jax_call(*args: Any, **kwargs: Any) -> Any:
-        named = {name: unwrap(arg) for name, arg in kwargs.items()}
-        with advised:
-            return (as_jax_does or function)(*map(unwrap, args), **named)
-
     only_arrays.__name__ = only_arrays.__qualname__ = name
     call: Callable[..., Any]
-    call = dispatcher(jax.jit(only_arrays, **options), name, jax_call, bare=True)
+    call = dispatcher(jax.jit(only_arrays, **options), name, as_jax_does or function, bare=True)
     return call
 
 
@@ -213,7 +221,7 @@ def jit(fun: Any = None, /, **options: Any) -> Any:
     """Compile a function, as `jax.jit` does, and return DeviceArrays from it.
 
     Each kind of argument makes one `Program`, listed by `devicearray.programs`; each call is one
-    dispatch, at the cost of a call of what `jax.jit` returns.
+    dispatch.
 
     Parameters
     ----------

@@ -40,8 +40,8 @@ __all__ = [
     "unwrap_before_eager_rules",
 ]
 
-#: The oldest JAX whose private names were found where this module looks for them.
-OLDEST_JAX = "0.12"
+#: The JAX whose private names were found where this module looks for them.
+_JAX_VERSION = "0.12"
 
 _missing: list[str] = []
 
@@ -58,8 +58,6 @@ def _private(module: str, name: str) -> Any:
 ArrayImpl: Any = _private("jax._src.array", "ArrayImpl")
 _get_aval = _private("jax._src.core", "typeof")
 _aval_of_type = _private("jax._src.core", "pytype_aval_mappings")
-_trace_context = _private("jax._src.config", "trace_context")
-_trace_state_clean = _private("jax._src.core", "trace_state_clean")
 _register_canonicalizer = _private("jax._src.dtypes", "register_canonicalize_value_handler")
 _shard_arg_handlers = _private("jax._src.interpreters.pxla", "shard_arg_handlers")
 _shard_args = _private("jax._src.interpreters.pxla", "shard_args")
@@ -75,9 +73,26 @@ _device_put = _private("jax._src.dispatch", "_batched_device_put_impl")
 _layout_constraint = _private("jax._src.pjit", "layout_constraint_p")
 _fastpath_data = _private("jax._src.pjit", "_get_fastpath_data")
 _cpp_call = _private("jaxlib._jax", "pjit")
-_operator_table = _private("jax._src.numpy.array_methods", "_array_operators")
-_method_table = _private("jax._src.numpy.array_methods", "_array_methods")
-_operand_types = _private("jax._src.numpy.array_methods", "_accepted_binop_types")
+
+#: ``{"add": function, ...}``: what each operator of a JAX array calls, by the bare name.
+ARRAY_OPERATORS: Mapping[str, Callable[..., Any]] = _private(
+    "jax._src.numpy.array_methods", "_array_operators"
+)
+
+#: ``{"sum": function, ...}``: what each method of a JAX array calls.
+ARRAY_METHODS: Mapping[str, Callable[..., Any]] = _private(
+    "jax._src.numpy.array_methods", "_array_methods"
+)
+
+#: The types with which a JAX array agrees to be added, compared and so on.
+HOST_OPERANDS: tuple[type, ...] = _private("jax._src.numpy.array_methods", "_accepted_binop_types")
+
+#: Everything besides the arguments that decides what a function compiles to: precision, x64,
+#: default device, mesh and so on, as one hashable tuple.
+trace_context: Callable[[], tuple[Any, ...]] = _private("jax._src.config", "trace_context")
+
+#: Whether no transformation (``jit``, ``grad``, ``vmap``, ...) is tracing on this thread.
+at_top_level: Callable[[], bool] = _private("jax._src.core", "trace_state_clean")
 
 for _slot in ("_executable", "_params"):
     if not hasattr(jax.stages.Compiled, _slot):
@@ -91,25 +106,10 @@ if _missing:
         f"devicearray builds on names that JAX does not promise to keep, and this JAX "
         f"(jax {jax.__version__}, jaxlib {_jaxlib_version.__version__}) lacks:\n  "
         + "\n  ".join(_missing)
-        + f"\ndevicearray was written for jax {OLDEST_JAX}. Install a version of the two that "
-        "fit each other: pip install --upgrade devicearray, or pip install 'jax==0.12.*'."
+        + f"\ndevicearray was written for jax {_JAX_VERSION}. Install a version of the two that "
+        "fit each other: pip install --upgrade devicearray, or "
+        f"pip install 'jax=={_JAX_VERSION}.*'."
     )
-
-#: ``{"add": function, ...}``: what each operator of a JAX array calls, by the bare name.
-ARRAY_OPERATORS: Mapping[str, Callable[..., Any]] = _operator_table
-
-#: ``{"sum": function, ...}``: what each method of a JAX array calls.
-ARRAY_METHODS: Mapping[str, Callable[..., Any]] = _method_table
-
-#: The types with which a JAX array agrees to be added, compared and so on.
-HOST_OPERANDS: tuple[type, ...] = _operand_types
-
-#: Everything besides the arguments that decides what a function compiles to: precision, x64,
-#: default device, mesh and so on, as one hashable tuple.
-trace_context: Callable[[], tuple[Any, ...]] = _trace_context
-
-#: Whether no transformation (``jit``, ``grad``, ``vmap``, ...) is tracing on this thread.
-at_top_level: Callable[[], bool] = _trace_state_clean
 
 
 def register_array_type(

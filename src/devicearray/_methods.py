@@ -13,7 +13,6 @@ and a second Python layer on JAX's own, where the aim is to be no slower than JA
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -21,9 +20,9 @@ import jax
 
 from devicearray import _jax
 from devicearray._advice import advise, advised
-from devicearray._array import DeviceArray, named_as_jax_does, wrap_tree
-from devicearray._dispatch import program_of
-from devicearray._operation import as_jax, operation, power, square_of
+from devicearray._array import DeviceArray, from_buffer, named_as_jax_does, wrap_tree
+from devicearray._dispatch import as_jax, program_of
+from devicearray._operation import mirror_of, square_of
 
 __all__ = ["install"]
 
@@ -36,18 +35,10 @@ _OPERATORS = (
     "rand", "ror", "rxor", "rlshift", "rrshift",
 )  # fmt: skip
 
-#: Methods whose result's shape depends on values, that may hand the array itself back, that
-#: place it, or that return no array: JAX's own call is made, and its arrays are wrapped.
-_AS_JAX_DOES = frozenset({
-    "setitem", "copy", "contains", "deepcopy", "pos", "nonzero", "compress", "repeat",
-    "astype", "reshape", "flatten", "ravel", "squeeze", "transpose", "view", "conj", "conjugate",
-    "to_device", "array_namespace", "split", "multi_slice",
-})  # fmt: skip
-
 _PROPERTIES = ("T", "mT", "real", "imag", "flat")
 
 #: The types of operand that the quick path below takes as they are.
-_QUICK = frozenset({DeviceArray, _jax.ArrayImpl, float, int, bool, complex})
+_QUICK = frozenset({_jax.ArrayImpl, float, int, bool, complex})
 
 
 def _binary(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -57,7 +48,7 @@ def _binary(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     square = square_of(function, jax_method, both)
     new, ArrayImpl = object.__new__, _jax.ArrayImpl
 
-    def operator(self: DeviceArray, other: Any) -> Any:
+    def method(self: DeviceArray, other: Any) -> Any:
         try:
             kind = type(other)
             if other is self:
@@ -79,7 +70,7 @@ def _binary(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             return array
         return wrap_tree(output)
 
-    return _as_method(operator, name, function)
+    return method
 
 
 def _jax_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -109,7 +100,7 @@ def _forwarded(name: str) -> Any:
     """
     attribute = getattr(_jax.ArrayImpl, name)
     if not callable(attribute):
-        return property(operator.attrgetter(f"_buffer.{name}"), doc=attribute.__doc__)
+        return from_buffer(name, attribute.__doc__)
 
     def method(self: DeviceArray, *args: Any, **kwargs: Any) -> Any:
         with advised:
@@ -176,12 +167,10 @@ def install() -> None:
 
 
 def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    bare_name = name.strip("_")
-    if name.startswith("__") and bare_name in _OPERATORS:
-        return _binary(name, function)
-    jax_method = _jax_method(name, function)
-    if bare_name == "pow":
-        return _as_method(power(function, jax_method), name, function)
-    if bare_name in _AS_JAX_DOES:
-        return as_jax(jax_method)
-    return operation(function, jax_method)
+    # ``__add__`` is "add" to JAX's table; ``_split`` is a method of another kind than ``split``.
+    bare = name.strip("_") if name.startswith("__") else name
+    if bare != name and bare in _OPERATORS:
+        method = _binary(name, function)
+    else:
+        method = mirror_of(bare, function, _jax_method(name, function))
+    return _as_method(method, name, function)

@@ -9,7 +9,7 @@ For type checkers and editors the stub files beside the mirrors say the same, st
 in JAX                                  here
 ======================================  ====================================================
 a function                              one program a call (`_operation.operation`)
-a function in `AS_JAX_DOES`             JAX's own call, its arrays as DeviceArrays
+a function in `_jax_calls`              JAX's own call, its arrays as DeviceArrays
 a ufunc, such as ``jnp.add``            `Ufunc`: call and methods as above
 a scalar type, such as ``jnp.float32``  the same dtype, whose call makes a DeviceArray
 ``r_``, ``mgrid`` and their like        the same, indexed to a DeviceArray
@@ -28,46 +28,10 @@ from typing import Any, Final
 import jax.numpy as jnp
 
 from devicearray._array import wrap_tree
-from devicearray._operation import as_jax, operation, power
+from devicearray._dispatch import as_jax
+from devicearray._operation import mirror_of, operation
 
 __all__ = ["Ufunc", "mirror", "public_names"]
-
-#: Functions of ``jax.numpy`` and its submodules, and of ``jax.random``, that one program cannot
-#: serve, by why that is so.
-_SHAPE_DEPENDS_ON_VALUES: Final = frozenset({
-    "argwhere", "bincount", "compress", "delete", "extract", "flatnonzero", "insert",
-    "intersect1d", "mask_indices", "nonzero", "poly", "repeat", "roots", "setdiff1d",
-    "setxor1d", "trim_zeros", "union1d", "unique", "unique_all", "unique_counts",
-    "unique_inverse", "unique_values",
-})  # fmt: skip
-_MAY_RETURN_ITS_OPERAND: Final = frozenset({
-    "asarray", "astype", "atleast_1d", "atleast_2d", "atleast_3d", "conj", "conjugate",
-    "expand_dims", "moveaxis", "permute_dims", "positive", "ravel", "real", "reshape", "rollaxis",
-    "squeeze", "swapaxes", "transpose", "matrix_transpose", "broadcast_to", "broadcast_arrays",
-})  # fmt: skip
-_PLACES_ARRAYS: Final = frozenset({
-    "arange", "array", "copy", "empty", "empty_like", "eye", "from_dlpack", "frombuffer",
-    "fromfile", "fromfunction", "fromiter", "fromstring", "full", "full_like", "geomspace",
-    "identity", "linspace", "load", "logspace", "ones", "ones_like", "zeros", "zeros_like",
-    "PRNGKey", "key", "wrap_key_data", "key_data", "clone",
-})  # fmt: skip
-_RETURNS_NO_ARRAY: Final = frozenset({
-    "array_equal", "array_equiv", "array_repr", "array_str", "broadcast_shapes", "can_cast",
-    "einsum_path", "get_printoptions", "iscomplexobj", "isdtype", "isrealobj", "isscalar",
-    "issubdtype", "iterable", "key_impl", "ndim", "printoptions", "promote_types", "result_type",
-    "save", "savez", "set_printoptions", "shape", "size",
-})  # fmt: skip
-_TAKES_FUNCTIONS: Final = frozenset({
-    "apply_along_axis", "apply_over_axes", "piecewise",
-})  # fmt: skip
-
-AS_JAX_DOES: Final = (
-    _SHAPE_DEPENDS_ON_VALUES
-    | _MAY_RETURN_ITS_OPERAND
-    | _PLACES_ARRAYS
-    | _RETURNS_NO_ARRAY
-    | _TAKES_FUNCTIONS
-)
 
 _ScalarMeta: Any = type(jnp.float32)
 _INDEXERS: Final = tuple(type(getattr(jnp, name)) for name in ("r_", "c_", "mgrid", "ogrid"))
@@ -137,7 +101,6 @@ def _function_maker(maker: Callable[..., Any]) -> Callable[..., Any]:
     return make
 
 
-_POWERS: Final = frozenset({"pow", "power"})
 _FUNCTION_MAKERS: Final = frozenset({"frompyfunc", "vectorize"})
 
 
@@ -163,9 +126,7 @@ def _mirrored(name: str, value: Any) -> Any:
         return value
     if name in _FUNCTION_MAKERS:
         return _function_maker(value)
-    if name in _POWERS:
-        return power(value)
-    return as_jax(value) if name in AS_JAX_DOES else operation(value)
+    return mirror_of(name, value)
 
 
 def mirror(module: ModuleType, into: str, names: Iterable[str] | None = None) -> dict[str, Any]:

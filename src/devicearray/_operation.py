@@ -20,11 +20,12 @@ import numpy as np
 
 from devicearray import _jax
 from devicearray._advice import advise, advised
-from devicearray._array import DeviceArray, unwrap, wrap_tree
-from devicearray._dispatch import bare_name, program_of
+from devicearray._array import DeviceArray, wrap_tree
+from devicearray._dispatch import as_jax, bare_name, program_of
+from devicearray._jax_calls import AS_JAX_DOES, POWERS
 from devicearray._signature import holds_array, is_static, read_signature
 
-__all__ = ["as_jax", "operation", "power", "square_of"]
+__all__ = ["mirror_of", "operation", "power", "square_of"]
 
 
 class _Forms:
@@ -69,22 +70,6 @@ class _Forms:
             # Two threads may both come here: the first one's dispatcher is kept.
             form = self._by_statics.setdefault((places, names), form)
         return form
-
-
-def as_jax(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `function` called as JAX calls it, its arrays as DeviceArrays.
-
-    For functions that one program cannot serve: those whose result's shape depends on values,
-    that may hand an operand back, that place arrays, or that return no arrays.
-    """
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        with advised:
-            named = {name: unwrap(arg) for name, arg in kwargs.items()}
-            return wrap_tree(function(*map(unwrap, args), **named))
-
-    return call
 
 
 def square_of(
@@ -133,11 +118,11 @@ def operation(
         With the name, signature and documentation of `function`. A call without arrays, and a
         call that cannot be one program, behaves as `function` itself.
     """
-    jax_call = as_jax_does or function
-    forms = _Forms(function, jax_call)
+    otherwise = as_jax(as_jax_does or function)
+    forms = _Forms(function, as_jax_does or function)
     known = forms.known
     whole = forms.with_static((), ())
-    square = square_of(function, jax_call, whole)
+    square = square_of(function, as_jax_does or function, whole)
     new, ArrayImpl, device_array = object.__new__, _jax.ArrayImpl, DeviceArray
 
     # The first lines run at every call of the commonest kind, where each costs some hundredth of
@@ -169,14 +154,14 @@ def operation(
         kinds = (*map(type, args), *kwargs, *map(type, kwargs.values()))
         form = known.get(kinds) or forms.choose(kinds, args, kwargs)
         if form is None:
-            return wrap_tree(jax_call(*args, **kwargs))
+            return otherwise(*args, **kwargs)
         buffers = [arg._buffer if type(arg) is DeviceArray else arg for arg in args]
         try:
             return form(*buffers, **kwargs)
         except ValueError as error:
             if _NOT_HASHABLE not in str(error):
                 raise
-        return wrap_tree(jax_call(*buffers, **kwargs))
+        return otherwise(*args, **kwargs)
 
     return call
 
@@ -204,6 +189,20 @@ def power(
         return known(x, y) if _is_integer_scalar(y) else general(x, y)
 
     return call
+
+
+def mirror_of(
+    name: str, function: Callable[..., Any], as_jax_does: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """Return what stands for JAX's `function`, a function or a method called `name`.
+
+    It is an operation, unless `_jax_calls` says that one program cannot serve.
+    """
+    if name in POWERS:
+        return power(function, as_jax_does)
+    if name in AS_JAX_DOES:
+        return as_jax(as_jax_does or function)
+    return operation(function, as_jax_does)
 
 
 def _is_integer_scalar(x: Any) -> bool:

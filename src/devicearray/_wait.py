@@ -87,10 +87,10 @@ example with jax.tree_util.register_dataclass.
     for path, leaf in leaves:
         if isinstance(leaf, jax.Array):
             arrays.append(unwrap(leaf))
+        elif hasattr(leaf, "block_until_ready"):
+            arrays.append(leaf)
         elif not _is_plain(leaf):
             _refuse_if_hiding(leaf, f"x{jax.tree_util.keystr(path)}")
-            if hasattr(leaf, "block_until_ready"):
-                arrays.append(leaf)
     with advised:
         _block(arrays)
     return x
@@ -103,8 +103,6 @@ def _refuse_if_hiding(leaf: Any, name: str) -> None:
             f"block_until_ready: {_leaf(name)} is an iterator ({kind}), and what it will give "
             "cannot be waited for. Make a list of it first: list(...)."
         )
-    if hasattr(leaf, "block_until_ready"):
-        return
     found = _hidden_array(leaf)
     if found is not None:
         where, array = found
