@@ -14,11 +14,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jax.sharding import NamedSharding
-from jax.sharding import PartitionSpec as P
 
 import devicearray as da
 from tests.conformance.harness import attempt, describe, differences, normalise_names
+from tests.eight_devices import on_eight
 
 RUNTIME = type(jnp.zeros(1))
 
@@ -40,11 +39,6 @@ OF_THE_CLASS = {
     *("__init_subclass__", "__subclasshook__", "__class_getitem__", "__annotate__"),
     *("__annotations_cache__", "__annotate_func__", "__abstractmethods__"),
 }
-
-
-def on_eight(array, *axes):
-    mesh = jax.make_mesh((8,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
-    return jax.device_put(array, NamedSharding(mesh, P(*axes)))
 
 
 ARRAYS = {

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from jax._src.profiler import ProfileOptions, ProfileSession
 from jax.experimental import io_callback
-from jax.sharding import NamedSharding
-from jax.sharding import PartitionSpec as P
 
 import devicearray as da
-from tests.conformance.harness import attempt, describe, differences
+from tests.comparison import assert_agree, assert_device_arrays
+from tests.conformance.harness import attempt
+from tests.eight_devices import on_eight, over_eight
 
 M = jnp.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.25], [0.5, 0.25, 2.0]])
 V = jnp.array([0.25, 0.5, 0.75])
@@ -28,16 +28,6 @@ KEY = jax.random.key(7)
 @pytest.fixture(autouse=True)
 def _no_programs():
     da.clear_caches()
-
-
-def assert_device_arrays(value):
-    for leaf in jax.tree.leaves(value):
-        if isinstance(leaf, jax.Array):
-            assert type(leaf) is da.DeviceArray
-
-
-def assert_agree(ours, theirs):
-    assert differences(describe(theirs), describe(ours)) == []
 
 
 def assert_same(function, *args, **options):
@@ -53,15 +43,6 @@ def assert_same(function, *args, **options):
 
 def ours_of(value):
     return da.asarray(value) if isinstance(value, jax.Array) else value
-
-
-def on_eight(array, *axes):
-    return jax.device_put(array, over_eight(*axes))
-
-
-def over_eight(*axes):
-    mesh = jax.make_mesh((8,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
-    return NamedSharding(mesh, P(*axes))
 
 
 # One call is one dispatch. The profiler counts what reaches the runtime.

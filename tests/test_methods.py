@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import NamedSharding
-from jax.sharding import PartitionSpec as P
 
 import devicearray as da
-from tests.conformance.harness import attempt, describe, differences, normalise_names
+from tests.comparison import assert_agree, assert_device_arrays
+from tests.conformance.harness import attempt, normalise_names
+from tests.eight_devices import on_eight
 
 BINARY = {
     "+": operator.add,
@@ -92,16 +92,6 @@ OPERANDS = {
     "object": object,
     "dict": {},
 }
-
-
-def assert_agree(ours, theirs):
-    assert differences(describe(theirs), describe(ours)) == []
-
-
-def assert_device_arrays(value):
-    for leaf in jax.tree.leaves(value):
-        if isinstance(leaf, jax.Array):
-            assert type(leaf) is da.DeviceArray
 
 
 def assert_same(function, *arrays):
@@ -326,11 +316,6 @@ def test_keys_have_the_operators_that_jax_gives_them(sign):
             assert type(found.error) is type(wanted.error)
         else:
             assert_agree(found, wanted)
-
-
-def on_eight(array, *axes):
-    mesh = jax.make_mesh((8,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
-    return jax.device_put(array, NamedSharding(mesh, P(*axes)))
 
 
 @some_binary_operators

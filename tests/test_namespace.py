@@ -10,12 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import NamedSharding
-from jax.sharding import PartitionSpec as P
 
 import devicearray as da
 from devicearray._namespace import Ufunc, mirror, public_names
-from tests.conformance.harness import attempt, describe, differences
+from tests.comparison import assert_agree, assert_device_arrays
+from tests.conformance.harness import attempt
+from tests.eight_devices import on_eight
 
 MODULES = {
     "numpy": (jnp, da.numpy),
@@ -26,16 +26,6 @@ MODULES = {
 NAMES = [(module, name) for module, (theirs, _) in MODULES.items() for name in public_names(theirs)]
 X = jnp.array([[3.0, -1.0, 2.5], [1.0, 1.0, -7.0]])
 x = da.asarray(X)
-
-
-def assert_device_arrays(value):
-    leaves = [leaf for leaf in jax.tree.leaves(value) if isinstance(leaf, jax.Array)]
-    assert all(type(leaf) is da.DeviceArray for leaf in leaves)
-    return leaves
-
-
-def assert_agree(ours, theirs):
-    assert differences(describe(theirs), describe(ours)) == []
 
 
 def assert_same(call, *arrays):
@@ -430,11 +420,6 @@ def test_text_functions_agree_with_jax():
 
 
 # Placement.
-
-
-def on_eight(array, *axes):
-    mesh = jax.make_mesh((8,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
-    return jax.device_put(array, NamedSharding(mesh, P(*axes)))
 
 
 SHARDED = [

@@ -15,8 +15,10 @@ import numpy as np
 import pytest
 
 import devicearray as da
-from devicearray._namespace import AS_JAX_DOES, public_names
-from tests.conformance.harness import attempt, describe, differences
+from devicearray._jax_calls import AS_JAX_DOES
+from devicearray._namespace import public_names
+from tests.comparison import assert_agree, assert_device_arrays
+from tests.conformance.harness import attempt
 
 
 class Arrays(NamedTuple):
@@ -239,16 +241,6 @@ def call_of(name, function):
         if not hasattr(attempt(call, function, PLAIN), "error"):
             return call
     return None
-
-
-def assert_device_arrays(value):
-    for leaf in jax.tree.leaves(value):
-        if isinstance(leaf, jax.Array):
-            assert type(leaf) is da.DeviceArray
-
-
-def assert_agree(ours, theirs):
-    assert differences(describe(theirs), describe(ours)) == []
 
 
 #: JAX runs these as several programs. Whole, the last bits may be others, as under ``jax.jit``,

@@ -10,26 +10,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import NamedSharding
-from jax.sharding import PartitionSpec as P
 
 import devicearray as da
 from devicearray._program import Abstract, Key, Program, ProgramCache, abstract
-from tests.conformance.harness import describe, differences
+from tests.comparison import assert_agree
+from tests.eight_devices import on_eight
 
 
 @pytest.fixture(autouse=True)
 def _no_programs():
     da.clear_caches()
-
-
-def assert_agree(ours, theirs):
-    assert differences(describe(theirs), describe(ours)) == []
-
-
-def on_eight(array, *axes):
-    mesh = jax.make_mesh((8,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
-    return jax.device_put(array, NamedSharding(mesh, P(*axes)))
 
 
 # What a program depends on.

@@ -1,44 +1,11 @@
-"""The cases, by theme. Importing a module registers its cases."""
+"""The cases, by theme: each module here is one. Importing a module registers its cases."""
 
-from tests.conformance.cases import (
-    compilation,
-    configuration,
-    control_flow,
-    conversions,
-    dtypes,
-    effects,
-    errors,
-    indexing,
-    jax_functions,
-    keys,
-    lifetime,
-    methods,
-    numpy_protocol,
-    operators,
-    placement,
-    pytrees,
-    transformations,
-)
+import importlib
+import pkgutil
+
 from tests.conformance.cases._registry import CASES, Case
 
 __all__ = ["CASES", "Case"]
 
-THEMES = (
-    compilation,
-    configuration,
-    control_flow,
-    conversions,
-    dtypes,
-    effects,
-    errors,
-    indexing,
-    jax_functions,
-    keys,
-    lifetime,
-    methods,
-    numpy_protocol,
-    operators,
-    placement,
-    pytrees,
-    transformations,
-)
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")
