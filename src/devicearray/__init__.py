@@ -15,15 +15,31 @@ from devicearray import numpy, random
 from devicearray._array import DeviceArray
 from devicearray._asarray import asarray
 from devicearray._dispatch import jit
+from devicearray._events import Compile, Dispatch, HostSync, Run, Transfer
 from devicearray._gate import Gate
+from devicearray._guard import HostSyncError, HostSyncWarning, sync_allowed, sync_guard
+from devicearray._log import Log
 from devicearray._methods import install as _install_methods
 from devicearray._program import Program, clear_caches, programs
+from devicearray._record import record
+from devicearray._site import Site
+from devicearray._timeline import Timeline
 from devicearray._wait import block_until_ready
 
 __all__ = [
+    "Compile",
     "DeviceArray",
+    "Dispatch",
     "Gate",
+    "HostSync",
+    "HostSyncError",
+    "HostSyncWarning",
+    "Log",
     "Program",
+    "Run",
+    "Site",
+    "Timeline",
+    "Transfer",
     "asarray",
     "block_until_ready",
     "clear_caches",
@@ -31,6 +47,9 @@ __all__ = [
     "numpy",
     "programs",
     "random",
+    "record",
+    "sync_allowed",
+    "sync_guard",
 ]
 
 __version__ = "0.1.0"

@@ -11,13 +11,19 @@ does something else.) The rest of the package imports from this module, never fr
 
 Each function below says what it does in terms of arrays and programs, so that the modules that
 call it can be read without knowing JAX's internals.
+
+The instrument's names, at the end, are the one exception to "all or nothing": a program can be
+recorded in part. A name that is missing there takes one fact away, and `LOST` says which, so
+that the recording can say "not recorded" instead of a zero that nobody counted.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +34,27 @@ from jaxlib import version as _jaxlib_version
 __all__ = [
     "ARRAY_METHODS",
     "ARRAY_OPERATORS",
+    "ARRAY_TYPES",
+    "HOOKS",
     "HOST_OPERANDS",
+    "LOST",
     "ArrayImpl",
+    "Hook",
     "at_top_level",
     "checks_values",
+    "dispatch_hook_of_jax",
+    "has_static_arguments",
+    "library_folders",
     "native_call",
+    "outputs_of_module",
+    "program_name",
     "recipe_for",
     "register_array_type",
+    "set_dispatch_hook",
+    "start_profile",
     "static_arguments",
     "trace_context",
+    "traced_arguments",
     "unwrap_before_eager_rules",
 ]
 
@@ -151,6 +169,7 @@ def register_array_type(
     _register_constant(cls, constant)
     _cotangent_adders[cls] = _add_arrays
     _dispatch_registry.register_node(cls, take_apart, rebuild)
+    ARRAY_TYPES.add(cls)
 
 
 def unwrap_before_eager_rules(unwrap: Callable[[Any], Any]) -> None:
@@ -277,3 +296,227 @@ def recipe_for(
     if data is None:
         return None
     return data._replace(out_pytree_def=_dispatch_registry.flatten(output_form, None)[1])
+
+
+# The instrument: where a program meets the runtime.
+
+
+@dataclass(frozen=True)
+class Hook:
+    """An attribute of JAX's that the instrument replaces by one that watches, and puts back."""
+
+    owner: Any
+    name: str
+
+    def get(self) -> Any:
+        """Return what stands there now."""
+        return vars(self.owner)[self.name]
+
+    def set(self, value: Any) -> None:
+        """Put `value` there."""
+        setattr(self.owner, self.name, value)
+
+
+#: What cannot be recorded with this JAX, and the private name that is missing.
+LOST: dict[str, str] = {}
+
+
+#: The types of what is on a device: neither moved nor looked into when a program takes it.
+ARRAY_TYPES: set[type] = {ArrayImpl}
+
+
+def _optional(lost: str, module: str, *path: str) -> Any:
+    """Return what `path` leads to in `module`; note `lost` in `LOST` if there is no such thing."""
+    try:
+        value: Any = importlib.import_module(module)
+        for name in path:
+            value = getattr(value, name)
+    except (ImportError, AttributeError):
+        if lost:
+            LOST[lost] = ".".join((module, *path))
+        return None
+    return value
+
+
+#: What is watched, by a name of our own; and what is lost without it. A place of no loss is one
+#: that another covers, or that came or went with a version.
+_PLACES: dict[str, tuple[str, str, str, str]] = {
+    "block_until_ready": (
+        "host syncs by block_until_ready",
+        "jax._src.array",
+        "ArrayImpl",
+        "block_until_ready",
+    ),
+    "block_several": (
+        "host syncs by jax.block_until_ready of several arrays",
+        "jaxlib.xla_client",
+        "",
+        "batched_block_until_ready",
+    ),
+    "tokens": (
+        "host syncs by jax.effects_barrier",
+        "jax._src.dispatch",
+        "RuntimeTokenSet",
+        "block_until_ready",
+    ),
+    "value": ("host syncs by float, print, np.asarray", "jax._src.array", "ArrayImpl", "_value"),
+    "shard_value": (
+        "",
+        "jax._src.array",
+        "ArrayImpl",
+        "_single_device_array_to_np_array_did_copy",
+    ),
+    "whole_value": ("", "jax._src.array", "ArrayImpl", "_to_np_array_did_copy"),
+    "buffer": (
+        "host syncs by np.asarray through the buffer protocol",
+        "jax._src.array",
+        "ArrayImpl",
+        "__buffer__",
+    ),
+    "dlpack": ("host syncs by DLPack", "jax._src.array", "ArrayImpl", "__dlpack__"),
+    "execute": (
+        "dispatches that enter Python",
+        "jax._src.interpreters.pxla",
+        "ExecuteReplicated",
+        "__call__",
+    ),
+    "put": ("transfers by device_put", "jaxlib.xla_client", "", "batched_device_put"),
+    "put_host_values": ("", "jaxlib._jax", "", "shard_args"),
+    "copy_to_devices": (
+        "transfers between devices",
+        "jaxlib.xla_client",
+        "",
+        "batched_copy_array_to_devices_with_sharding",
+    ),
+    "copy_to_host": (
+        "transfers by copy_to_host_async",
+        "jax._src.array",
+        "ArrayImpl",
+        "copy_to_host_async",
+    ),
+    "compile": ("the outputs of compiles", "jax._src.compiler", "", "compile_or_get_cached"),
+}
+
+
+def _find_hooks() -> dict[str, Hook]:
+    hooks = {}
+    for key, (lost, module, holder, name) in _PLACES.items():
+        path = [step for step in (holder, name) if step]
+        if _optional(lost, module, *path) is not None:
+            owner = _optional(lost, module, *path[:-1])
+            hooks[key] = Hook(owner, name)
+    return hooks
+
+
+#: The places to watch, by the names of `_PLACES`, that this JAX has.
+HOOKS: Mapping[str, Hook] = _find_hooks()
+
+_FAST_DISPATCHES = "dispatches on JAX's fast path"
+_Config = _optional(_FAST_DISPATCHES, "jaxlib._jax", "config", "Config")
+_set_hook_state = _optional(_FAST_DISPATCHES, "jaxlib._jax", "jax_jit", "set_post_hook_state")
+_jax_hook_state = _optional(_FAST_DISPATCHES, "jax._src.api", "_post_hook_state")
+
+# JAX keeps its hook in a state that `debug_nans` sets for one thread at a time, and a thread on
+# which it was once set and unset has None of its own. So a state of ours takes the place of
+# JAX's, and JAX's hook is called from ours; setting JAX's would go deaf on such a thread.
+_hook_state: Any = None
+if _FAST_DISPATCHES not in LOST:
+    _hook_state = _Config("devicearray_dispatch_hook", None, include_in_jit_key=False)
+
+
+def set_dispatch_hook(hook: Callable[..., Any] | None) -> None:
+    """Have `hook` called after each dispatch that C++ makes without entering Python.
+
+    Parameters
+    ----------
+    hook : callable or None
+        Called with the jitted function, its arguments as a tuple and a dict, and its output, on
+        the dispatching thread. It must call `dispatch_hook_of_jax`. None: no longer.
+    """
+    if _hook_state is None:
+        return
+    _hook_state.set_global(hook)
+    _set_hook_state(_jax_hook_state if hook is None else _hook_state)
+
+
+def dispatch_hook_of_jax() -> Callable[..., Any] | None:
+    """Return the hook that JAX set for this thread itself (it checks for NaNs), or None."""
+    hook: Callable[..., Any] | None = _jax_hook_state.value
+    return hook
+
+
+def program_name(jitted: Any) -> str:
+    """Return the name of the function that a C++ dispatcher calls."""
+    name: str | None = getattr(jitted, "__name__", None)
+    if name is None:
+        name = str(jitted.__getstate__()["function_name"])
+    return name
+
+
+def has_static_arguments(jitted: Any) -> bool:
+    """Tell whether some arguments of a jitted function are static."""
+    info = getattr(jitted, "_jit_info", None)  # What `jax.stages.Compiled` calls has none.
+    return info is not None and bool(info.static_argnums or info.static_argnames)
+
+
+def traced_arguments(
+    jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments of a call without those that are static."""
+    info = jitted._jit_info
+    names = info.static_argnames
+    return (
+        tuple(arg for i, arg in enumerate(args) if i not in info.static_argnums),
+        {name: value for name, value in kwargs.items() if name not in names},
+    )
+
+
+def outputs_of_module(module: Any) -> int | None:
+    """Return how many outputs the ``main`` function of an MLIR module has, if it can be told."""
+    for operation in module.body.operations:
+        with contextlib.suppress(AttributeError, KeyError, ValueError):
+            if str(operation.name).strip('"') == "main":
+                return len(operation.type.results)
+    return None
+
+
+def library_folders() -> tuple[str, ...]:
+    """Return the folders of JAX's own code."""
+    folders = [Path(jax.__file__).parent]
+    folders += [Path(path) for path in importlib.import_module("jaxlib").__path__]
+    return tuple(f"{folder}/" for folder in folders)
+
+
+_ProfilerSession = _optional("device times", "jax._src.lib", "_profiler", "ProfilerSession")
+_profile_state = _optional("device times", "jax._src.profiler", "_profile_state")
+#: Where JAX keeps the session that is running; the name is another from JAX 0.12 on.
+_SESSION = "session" if hasattr(_profile_state, "session") else "profile_session"
+
+
+def start_profile() -> Callable[[], Any]:
+    """Start the profiler in memory; return what stops it and gives the ``ProfileData``.
+
+    Raises
+    ------
+    RuntimeError
+        If the process is being profiled already. JAX has one profiler.
+    """
+    jax.devices()  # The profiler sees only the backends that were started before it.
+    options = jax.profiler.ProfileOptions()
+    options.python_tracer_level = 0
+    options.host_tracer_level = 1
+    options.enable_hlo_proto = False
+    with _profile_state.lock:
+        if getattr(_profile_state, _SESSION) is not None:
+            raise RuntimeError("the profiler is running already, and JAX has only one")
+        # The runtime does not refuse a second session: it gives it nothing. JAX refuses one by
+        # what it keeps here, so that is where ours is kept as well.
+        session = _ProfilerSession(options)
+        setattr(_profile_state, _SESSION, session)
+
+    def stop() -> Any:
+        with _profile_state.lock:
+            setattr(_profile_state, _SESSION, None)
+            return session.stop_and_get_profile_data()
+
+    return stop

@@ -1,0 +1,315 @@
+"""Whose line it was: from a hook deep inside JAX to the user's file, line and function.
+
+Between a hook and the line that caused it lie frames of JAX, of NumPy, of the standard library and
+of whatever the user's own code is built on. The site of an event is the innermost frame that is
+none of these, and the *trigger* is what that line called: ``float``, ``print``, ``np.asarray``,
+``block_until_ready``.
+
+Prior art: JAX's ``source_info_util.user_frame`` finds the innermost frame outside of JAX, which is
+NumPy's or ``logging``'s as often as it is the user's; ``warnings.warn(skip_file_prefixes=...)``
+skips by path; trio and pytest hide frames that are marked. Here frames are told apart by path, and
+what an author calls "not mine" (``skip=("optax",)``) by module. C functions have no frame, so
+``print(x)`` and ``np.asarray(x)`` look like ``x.__str__`` and ``x.__buffer__`` from below: only for
+those is the expression read from the source, by the position that the instruction carries. (The
+refused alternative, a ``sys.monitoring`` callback on every call, sees the C functions, and slows
+all that it does not need to see.)
+
+A site is found once and kept, by the code object and the instruction, so that the thousandth event
+of a loop costs a walk of a few frames and one look-up.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import difflib
+import functools
+import importlib.util
+import linecache
+import sys
+import sysconfig
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, FrameType, ModuleType
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from devicearray import _jax
+
+__all__ = ["Finder", "Found", "Site", "finder"]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A line of the user's.
+
+    Attributes
+    ----------
+    file : str
+        The file, or what Python says instead of one: ``<stdin>``.
+    line : int
+        The number of the line, from 1.
+    function : str
+        The name of the function, ``<module>`` outside of any.
+    source : str
+        The text of the line, without its indentation. Empty where there is no source to read.
+    """
+
+    file: str
+    line: int
+    function: str
+    source: str = ""
+
+    def __str__(self) -> str:
+        return f"{_short(self.file)}:{self.line} in {self.function}"
+
+
+def _short(file: str) -> str:
+    """Return `file` as seen from the working directory, if it lies there."""
+    try:
+        return str(Path(file).relative_to(Path.cwd()))
+    except (ValueError, OSError):
+        return file
+
+
+class Found(NamedTuple):
+    """A site, and what its line called. Without a frame that could be the user's, no site."""
+
+    site: Site | None
+    trigger: str
+
+
+# What a frame is, by the file of its code. Plain numbers: they are compared for every frame of
+# every event.
+_USER: Final = 1
+_ARRAYS: Final = 2  # JAX, NumPy and this package: what implements arrays
+_LIBRARY: Final = 3  # the standard library, the programs that run the user's, and what is skipped
+_INSTRUMENT: Final = 4  # the hooks, and the wrappers that JAX puts around its functions
+
+_HERE: Final = Path(__file__).parent
+_NUMPY: Final = f"{Path(np.__file__).parent}/"
+_ARRAY_FOLDERS: Final = (*_jax.library_folders(), _NUMPY, f"{_HERE}/")
+_STANDARD_LIBRARY: Final = tuple(
+    {f"{sysconfig.get_path(name)}/" for name in ("stdlib", "platstdlib")}
+)
+_INSTALLED: Final = ("site-packages", "dist-packages")
+
+_INSTRUMENT_FILES: Final = frozenset(
+    [f"{_HERE}/{name}.py" for name in ("_site", "_boundary", "_record", "_guard")]
+    + [f"{jax}_src/{name}.py" for jax in _ARRAY_FOLDERS for name in ("traceback_util", "profiler")]
+)
+
+#: Programs that run the user's code: a prompt, a notebook, a test runner. Their frames lie
+#: between the user's line and the display of its value.
+_FRONT_ENDS: Final = frozenset({"IPython", "ipykernel", "traitlets", "_pytest", "pluggy", "pytest"})
+
+#: Python's protocols, by what a user writes to invoke them.
+_PROTOCOLS: Final = {
+    "__array__": "np.asarray",
+    "__buffer__": "buffer",
+    "__deepcopy__": "copy",
+    "__dlpack__": "dlpack",
+    "__getitem__": "indexing",
+    "__iter__": "iteration",
+    "__next__": "iteration",
+    "__reduce__": "pickle",
+    "_value": "value",
+}
+
+#: Protocols that C functions invoke: which one did can be read from the source only.
+_INVOKED_FROM_C: Final = frozenset({"str", "repr", "format", "np.asarray", "buffer"})
+
+_TEXT: Final = frozenset({"str", "repr", "format"})
+
+#: Sites kept by one finder. A program has fewer lines that wait; a prompt makes new code for
+#: each line that is typed.
+_MOST_SITES: Final = 10_000
+
+
+class Finder:
+    """Finds the user's line above a hook.
+
+    Parameters
+    ----------
+    skip : iterable of str
+        Modules whose lines are not the user's, with all that is in them: ``"optax"``,
+        ``"mylab.training"``.
+    """
+
+    def __init__(self, skip: Iterable[str] = ()) -> None:
+        self._skip = tuple(skip)
+        self._kinds: dict[str, int] = dict.fromkeys(_INSTRUMENT_FILES, _INSTRUMENT)
+        # The code objects are kept with what was found: a key is made of their addresses.
+        self._found: dict[tuple[int, int, int, str], tuple[Found, CodeType, CodeType | None]] = {}
+
+    def find(self, hook: str) -> Found:
+        """Return the user's line that led to the caller, and what it called.
+
+        Parameters
+        ----------
+        hook : str
+            What to call the trigger when the user's line called the hooked function itself.
+        """
+        kinds = self._kinds
+        frame: FrameType | None = sys._getframe(2)  # the hook, or what it called
+        below: FrameType | None = None  # the outermost library frame so far
+        outside: tuple[FrameType, FrameType | None] | None = None
+        while frame is not None:
+            kind = kinds.get(frame.f_code.co_filename) or self._classify(frame)
+            if kind == _USER:
+                break
+            if kind == _LIBRARY and outside is None:
+                outside = frame, below
+            if kind != _INSTRUMENT:
+                below = frame
+            frame = frame.f_back
+        else:
+            # No line is the user's: a thread that runs ``float`` itself, say. The innermost frame
+            # that is at least not of an array library is the next best.
+            if outside is None:
+                return Found(None, hook)
+            frame, below = outside
+
+        code, called = frame.f_code, below.f_code if below else None
+        key = id(code), frame.f_lasti, id(called), hook
+        known = self._found.get(key)
+        if known is None:
+            if len(self._found) >= _MOST_SITES:
+                self._found.clear()
+            known = self._found[key] = _look(frame, below, hook), code, called
+        return known[0]
+
+    def _classify(self, frame: FrameType) -> int:
+        file = frame.f_code.co_filename
+        kind = self._kinds[file] = _kind(file, frame.f_globals.get("__name__", ""), self._skip)
+        return kind
+
+
+def _kind(file: str, module: str, skip: tuple[str, ...]) -> int:
+    if file.startswith(_ARRAY_FOLDERS):
+        return _ARRAYS
+    if file.startswith(("<frozen ", "<__array_function__")):
+        return _LIBRARY
+    in_library = file.startswith(_STANDARD_LIBRARY)
+    if in_library and not any(folder in file for folder in _INSTALLED):
+        return _LIBRARY
+    if module.partition(".")[0] in _FRONT_ENDS:
+        return _LIBRARY
+    if any(module == name or module.startswith(f"{name}.") for name in skip):
+        return _LIBRARY
+    return _USER
+
+
+@functools.lru_cache(maxsize=16)
+def finder(skip: tuple[str, ...] = ()) -> Finder:
+    """Return the finder that skips these modules; sites that it found before are kept.
+
+    Raises
+    ------
+    TypeError
+        If `skip` holds something that is not a string.
+    ValueError
+        If there is no such module.
+    """
+    for name in skip:
+        if not isinstance(name, str):
+            raise TypeError(f"skip: a module is named by a string, and {name!r} is not one.")
+        _refuse_unknown(name)
+    return Finder(skip)
+
+
+def _refuse_unknown(name: str) -> None:
+    top = name.partition(".")[0]
+    if name in sys.modules or top in sys.modules:
+        return
+    if not top.isidentifier() or importlib.util.find_spec(top) is None:
+        similar = difflib.get_close_matches(top, {key.partition(".")[0] for key in sys.modules}, 1)
+        hint = f" Did you mean {similar[0]!r}?" if similar else ""
+        raise ValueError(f"skip: there is no module named {name!r}.{hint}")
+
+
+# What is read once for each site.
+
+
+def _look(frame: FrameType, below: FrameType | None, hook: str) -> Found:
+    code = frame.f_code
+    site = Site(code.co_filename, frame.f_lineno, code.co_name, _line(frame).strip())
+    trigger = _trigger_of(below) if below else hook
+    if trigger in _INVOKED_FROM_C:
+        trigger = _named_by_source(trigger, frame) or trigger
+    return Found(site, trigger)
+
+
+def _line(frame: FrameType) -> str:
+    return linecache.getline(frame.f_code.co_filename, frame.f_lineno, frame.f_globals)
+
+
+def _trigger_of(frame: FrameType) -> str:
+    """Return what a user would call the library function that runs in `frame`."""
+    name, file = frame.f_code.co_name, frame.f_code.co_filename
+    if name in _PROTOCOLS:
+        return _PROTOCOLS[name]
+    if name.startswith("__") and name.endswith("__"):
+        return name.strip("_")
+    if file.startswith(_NUMPY):
+        return f"np.{name}"
+    if file.startswith(_ARRAY_FOLDERS):
+        return name.lstrip("_")
+    return f"{frame.f_globals.get('__name__', '')}.{name}".lstrip(".")
+
+
+def _named_by_source(trigger: str, frame: FrameType) -> str | None:
+    """Return which C function the line of `frame` called, as the source says."""
+    function = _callee(frame)
+    if function is builtins.print:
+        return "print" if trigger in _TEXT else None
+    if trigger in _TEXT:
+        return None
+    if function in (memoryview, bytes, bytearray):
+        return str(function.__name__)
+    of_numpy = isinstance(function, np.ufunc) or (
+        str(getattr(function, "__module__", "")).partition(".")[0] == "numpy"
+    )
+    return f"np.{function.__name__}" if of_numpy else None
+
+
+def _callee(frame: FrameType) -> Any:
+    """Return the function that the current instruction of `frame` calls; None if unknown.
+
+    The name is looked up and nothing is executed: attributes are followed in modules only.
+    """
+    try:
+        node = ast.parse(_expression(frame).strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
+    return _value_of(node.func, frame) if isinstance(node, ast.Call) else None
+
+
+def _value_of(node: ast.expr, frame: FrameType) -> Any:
+    if isinstance(node, ast.Name):
+        for names in (frame.f_locals, frame.f_globals, frame.f_builtins):
+            if node.id in names:
+                return names[node.id]
+    elif isinstance(node, ast.Attribute):
+        module = _value_of(node.value, frame)
+        if isinstance(module, ModuleType):
+            return vars(module).get(node.attr)
+    return None
+
+
+def _expression(frame: FrameType) -> str:
+    """Return the source text of the expression that `frame` is evaluating."""
+    positions = list(frame.f_code.co_positions())[frame.f_lasti // 2]
+    first, last, start, end = positions
+    if first is None or last is None or start is None or end is None:
+        return ""
+    lines = linecache.getlines(frame.f_code.co_filename, frame.f_globals)[first - 1 : last]
+    if len(lines) < last - first + 1:
+        return ""
+    # Columns are counted in bytes of UTF-8.
+    encoded = [line.encode() for line in lines]
+    encoded[-1] = encoded[-1][:end]
+    encoded[0] = encoded[0][start:]
+    return b"".join(encoded).decode(errors="replace")
