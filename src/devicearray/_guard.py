@@ -7,8 +7,8 @@ has cost nothing yet, and the exception rises through JAX from a function that h
 Prior art: PyTorch's ``torch.cuda.set_sync_debug_mode``, which is a switch of the whole process, so
 that one thread's check breaks another's; ``jax.transfer_guard``, which is set per thread and sees
 no wait, and on CPU no read at all. Taken from the first are the words (error, warn), from the
-second the thread. What counts is *whether* the host asks, not whether it would have had to wait: a guard
-that passes on a fast machine and fails on a slow one would be luck.
+second the thread. What counts is *whether* the host asks, not whether it would have had to wait: a
+guard that passes on a fast machine and fails on a slow one would be luck.
 """
 
 from __future__ import annotations
