@@ -19,12 +19,13 @@ each shard), so the outermost one counts and the inner ones are silent. And a li
 
 from __future__ import annotations
 
-import contextlib
 import functools
+import math
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import jax
@@ -35,6 +36,7 @@ from devicearray import _jax
 __all__ = ["Listener", "join", "leave"]
 
 _now = time.perf_counter_ns
+_HERE: Final = str(Path(__file__).parent)
 
 # A C++ function's ``__qualname__`` may be no string, and a Python function insists on one.
 _like = functools.partial(functools.wraps, assigned=("__name__", "__doc__"), updated=())
@@ -86,7 +88,8 @@ class _Thread(threading.local):
     """What goes on on this thread."""
 
     waiting = False
-    dispatching = False
+    moving = False
+    handed_over = False
     outputs: int | None = None  # of the module that is being compiled
     cache_hit = False
 
@@ -195,19 +198,18 @@ def _all_are_ready(arrays: Any) -> bool | None:
     return False if False in ready else None if None in ready else True
 
 
-def _tokens_are_ready(tokens: Any) -> bool | None:
-    # The tokens that programs return to the runtime cannot be asked.
-    if tokens.output_runtime_tokens:
-        return None
-    return _all_are_ready([token._buf for token in tokens.current_tokens.values()])
+def _tokens_are_ready(token_set: Any) -> bool | None:
+    arrays, all_known = _jax.tokens_of(token_set)
+    return _all_are_ready(arrays) if all_known else None
 
 
-def _has_tokens(tokens: Any) -> bool:
-    return bool(tokens.current_tokens or tokens.output_runtime_tokens)
+def _has_tokens(token_set: Any) -> bool:
+    arrays, all_known = _jax.tokens_of(token_set)
+    return bool(arrays) or not all_known
 
 
 def _is_not_on_host(array: Any) -> bool:
-    return array._npy_value is None
+    return not _jax.is_on_host(array)
 
 
 def _has_buffer(array: Any) -> bool:
@@ -222,7 +224,7 @@ def _nothing(_subject: Any, _result: Any) -> tuple[Any, bool]:
 
 def _value_given(array: Any, _result: Any) -> tuple[Any, bool]:
     # JAX keeps a value that it had to copy.
-    return array.aval, array._npy_value is not None
+    return array.aval, _jax.is_on_host(array)
 
 
 def _value_and_copied(array: Any, result: Any) -> tuple[Any, bool]:
@@ -238,8 +240,10 @@ _block_several = _watch_wait("block_until_ready", _always, _all_are_ready, _noth
 _tokens = _watch_wait("effects_barrier", _has_tokens, _tokens_are_ready, _nothing)
 _value = _watch_wait("value", _is_not_on_host, _array_is_ready, _value_given)
 _shard_value = _watch_wait("value", _always, _array_is_ready, _value_and_copied)
-_buffer = _watch_wait("buffer", _has_buffer, _array_is_ready, _memory_given)
+_buffer = _watch_wait("np.asarray", _has_buffer, _array_is_ready, _memory_given)
 _dlpack = _watch_wait("dlpack", _always, _array_is_ready, _memory_given)
+# The memory of a value is there when its program begins, so its address is waited for until then.
+_pointer = _watch_wait("unsafe_buffer_pointer", _always, _array_is_ready, _nothing)
 
 
 # Dispatches.
@@ -251,33 +255,55 @@ _PYTHON_SCALARS: Final[dict[type, Any]] = {
     complex: np.dtype(complex),
 }
 _ARRAY_TYPES: Final = _jax.ARRAY_TYPES
-_HOST_TYPES: Final = (np.ndarray, np.generic)
+_HOST_TYPES: Final = (np.ndarray, int, float, complex)
+#: Whether JAX is in 64 or in 32 bits makes no difference to types of fewer bytes than this.
+_WIDE: Final = 8
 
 
 def _host_values(values: Any) -> tuple[int, int]:
-    """Return how many of the leaves of `values` the host has to move, and their bytes."""
+    """Return how many of the leaves of `values` are the host's, and their bytes on a device."""
     count = nbytes = 0
     for value in values:
         kind = type(value)
-        if kind in _ARRAY_TYPES:
+        if kind in _ARRAY_TYPES or value is None:
             continue
-        if kind in _PYTHON_SCALARS:
-            inner = 1, _device_bytes(_PYTHON_SCALARS[kind], 1)
-        elif isinstance(value, _HOST_TYPES):
-            inner = 1, _device_bytes(value.dtype, value.size)
-        elif isinstance(value, Mapping):
-            inner = _host_values(value.values())
-        elif kind in (tuple, list):
-            inner = _host_values(value)
+        if kind is dict:
+            more, size = _host_values(value.values())
+        elif kind is tuple or kind is list:
+            more, size = _host_values(value)
+        elif kind is np.ndarray or isinstance(value, np.generic):
+            more, size = 1, _device_bytes(value.dtype, value.size)
+        elif kind in _PYTHON_SCALARS:
+            more, size = 1, _device_bytes(_PYTHON_SCALARS[kind], 1)
+        elif isinstance(value, jax.Array):
+            _ARRAY_TYPES.add(kind)  # typed keys, the first time
+            continue
         else:
             leaves = jax.tree.leaves(value)
-            inner = (0, 0) if leaves == [value] or not leaves else _host_values(leaves)
-        count, nbytes = count + inner[0], nbytes + inner[1]
+            is_leaf = len(leaves) == 1 and leaves[0] is value
+            more, size = _host_leaf(value) if is_leaf else _host_values(leaves)
+        count += more
+        nbytes += size
     return count, nbytes
 
 
+def _host_leaf(value: Any) -> tuple[int, int]:
+    # JAX's own kinds of NumPy array and number, a member of an IntEnum; no reference.
+    return (1, _size_on_device(value)) if isinstance(value, _HOST_TYPES) else (0, 0)
+
+
+def _size_on_device(value: Any) -> int:
+    aval = getattr(value, "aval", None)  # JAX's own kinds have one.
+    if aval is not None:
+        return int(aval.size * aval.dtype.itemsize)
+    return _device_bytes(np.result_type(value), np.size(value))
+
+
 def _device_bytes(dtype: Any, size: int) -> int:
-    return int(jax.dtypes.canonicalize_dtype(dtype).itemsize) * size
+    itemsize: int = dtype.itemsize
+    if itemsize >= _WIDE:
+        itemsize = jax.dtypes.canonicalize_dtype(dtype).itemsize
+    return itemsize * size
 
 
 #: What is known of a jitted function: its name, and whether all its arguments are traced. The
@@ -289,7 +315,8 @@ _MOST_JITTED: Final = 1_000
 def _about(jitted: Any) -> tuple[str, bool]:
     if len(_jitted) >= _MOST_JITTED:
         _jitted.clear()
-    known = _jitted[jitted] = _jax.program_name(jitted), not _jax.has_static_arguments(jitted)
+    name = _function_name(_jax.program_name(jitted))
+    known = _jitted[jitted] = name, not _jax.has_static_arguments(jitted)
     return known
 
 
@@ -298,13 +325,12 @@ def _after_fast_dispatch(
 ) -> None:
     end = _now()
     name, all_traced = _jitted.get(jitted) or _about(jitted)
-    traced, traced_by_name = args, kwargs
+    given: Sequence[Any] = args
     if not all_traced:
-        traced, traced_by_name = _jax.traced_arguments(jitted, args, kwargs)
-    count, nbytes = _host_values(traced)
-    if traced_by_name:
-        more = _host_values(traced_by_name.values())
-        count, nbytes = count + more[0], nbytes + more[1]
+        given = _jax.traced_arguments(jitted, args, kwargs)
+    elif kwargs:
+        given = (*args, *kwargs.values())
+    count, nbytes = _host_values(given)
     for listener in _listeners:
         listener.dispatched(name, count, nbytes, None, end)
     hook = _jax.dispatch_hook_of_jax()
@@ -318,21 +344,32 @@ def _execute(original: Callable[..., Any]) -> Callable[..., Any]:
     @_like(original)
     def watched(program: Any, *args: Any) -> Any:
         listeners = _listeners
-        if not listeners:
+        if not listeners or not _is_in_place("execute", watched):
             return original(program, *args)
-        used = [arg for i, arg in enumerate(args) if i in program.kept_var_idx]
-        count, nbytes = _host_values(used)
+        # All that are given, used by the program or not: the fast path cannot tell which are.
+        count, nbytes = _host_values(args)
         name = _function_name(program.name)
-        _thread.dispatching = True
+        outer, _thread.handed_over = _thread.handed_over, False
         start = _now()
         try:
-            result = original(program, *args)
+            return original(program, *args)
         finally:
-            _thread.dispatching = False
-        end = _now()
-        for listener in listeners:
-            listener.dispatched(name, count, nbytes, start, end)
-        return result
+            end = _now()
+            handed_over, _thread.handed_over = _thread.handed_over, outer
+            if handed_over:
+                for listener in listeners:
+                    listener.dispatched(name, count, nbytes, start, end)
+
+    return watched
+
+
+def _hand_over(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap what gives a program to the runtime, which is not reached if the arguments are wrong."""
+
+    @_like(original)
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        _thread.handed_over = True
+        return original(*args, **kwargs)
 
     return watched
 
@@ -360,11 +397,17 @@ def _watch_transfer(
         @_like(original)
         def watched(*args: Any, **kwargs: Any) -> Any:
             listeners = _listeners
-            if not listeners or _thread.dispatching:
+            if not listeners or _thread.moving:
                 return original(*args, **kwargs)
-            moving = moves(*args)
+            moving = moves(*args, **kwargs)
+            if _TO_DEVICE in moving and _jax.moves_arguments():
+                del moving[_TO_DEVICE]  # They are the dispatch's.
+            _thread.moving = True
             start = _now()
-            result = original(*args, **kwargs)
+            try:
+                result = original(*args, **kwargs)
+            finally:
+                _thread.moving = False
             end = _now()
             for direction, sizes in moving.items():
                 for listener in listeners:
@@ -376,38 +419,46 @@ def _watch_transfer(
     return wrap
 
 
-def _put_moves(_aval: Any, _sharding: Any, values: Any, devices: Any, *_: Any) -> Any:
+def _put_moves(aval: Any, sharding: Any, xs: Any, devices: Any, *_: Any, **_options: Any) -> Any:
     moving: dict[str, list[int]] = {}
-    for value, device in zip(values, devices, strict=True):
-        if type(value) not in _ARRAY_TYPES:
-            moving.setdefault(_TO_DEVICE, []).append(_size_on_device(value))
-        elif value.sharding.device_set != {device}:
-            moving.setdefault(_BETWEEN_DEVICES, []).append(value.nbytes)
+    for x, device in zip(xs, devices, strict=True):
+        if not isinstance(x, jax.Array):
+            moving.setdefault(_TO_DEVICE, []).append(np.size(x) * aval.dtype.itemsize)
+        elif x.sharding.device_set != {device}:
+            moving.setdefault(_BETWEEN_DEVICES, []).append(x.nbytes)
     return moving
 
 
-def _host_values_move(_shardings: Any, _layouts: Any, _copies: Any, values: Any, *_: Any) -> Any:
-    return {_TO_DEVICE: [_size_on_device(value) for value in values]}
+def _host_values_move(
+    shardings: Any, _layouts: Any, _copies: Any, values: Any, **_options: Any
+) -> Any:
+    sizes = []
+    for sharding, value in zip(shardings, values, strict=True):
+        size = _shard_size(sharding, np.shape(value), _size_on_device(value))
+        sizes += [size] * len(sharding.addressable_devices)
+    return {_TO_DEVICE: sizes}
 
 
-def _copies_move(values: Any, device_lists: Any, *_: Any) -> Any:
-    sizes = [
-        value.nbytes
-        for value, devices in zip(values, device_lists, strict=True)
-        if value.sharding.device_set != set(devices)
-    ]
+def _copies_move(arrays: Any, device_lists: Any, *_: Any) -> Any:
+    sizes = []
+    for array, devices in zip(arrays, device_lists, strict=True):
+        size = _shard_size(array.sharding, array.shape, array.nbytes)
+        here = array.sharding.addressable_devices_indices_map(array.shape)
+        sizes += [size for old, new in zip(here, devices, strict=True) if old != new]
     return {_BETWEEN_DEVICES: sizes} if sizes else {}
+
+
+def _shard_size(sharding: Any, shape: tuple[int, ...], nbytes: int) -> int:
+    """Return the bytes of what one device has of an array of so many bytes."""
+    size = math.prod(shape)
+    return nbytes * math.prod(sharding.shard_shape(shape)) // size if size else 0
 
 
 def _array_moves_to_host(array: Any) -> Any:
     # A CPU device's memory is the host's.
     devices = array.sharding.device_set
-    away = array._npy_value is None and any(device.platform != "cpu" for device in devices)
+    away = not _jax.is_on_host(array) and any(device.platform != "cpu" for device in devices)
     return {_TO_HOST: [array.nbytes]} if away else {}
-
-
-def _size_on_device(value: Any) -> int:
-    return _device_bytes(getattr(value, "dtype", np.result_type(value)), np.size(value))
 
 
 # Compiles.
@@ -455,9 +506,11 @@ _WAITS: Final[dict[str, Callable[[Any], Any]]] = {
     "whole_value": _shard_value,
     "buffer": _buffer,
     "dlpack": _dlpack,
+    "pointer": _pointer,
 }
 _THE_REST: Final[dict[str, Callable[[Any], Any]]] = {
     "execute": _execute,
+    "hand_over": _hand_over,
     "put": _watch_transfer("device_put", _put_moves),
     "put_host_values": _watch_transfer("device_put", _host_values_move),
     "copy_to_devices": _watch_transfer("device_put", _copies_move),
@@ -467,22 +520,30 @@ _THE_REST: Final[dict[str, Callable[[Any], Any]]] = {
 
 #: What was put in place: by name, the original and what replaces it.
 _in_place: dict[str, tuple[Any, Any]] = {}
+#: What is in place beneath somebody else's replacement, idle, and the original of each.
+_beneath: dict[Any, Any] = {}
 _rest_in_place = False
 
 
 def _hook_what_is_needed() -> None:
-    _put_in_place(_WAITS, bool(_listeners))
     rest = any(not listener.only_waits for listener in _listeners)
-    _put_in_place(_THE_REST, rest)
-    _listen_to_jax(rest)
+    amiss = [
+        *_put_in_place(_WAITS, bool(_listeners)),
+        *_put_in_place(_THE_REST, rest),
+        _listen_to_jax(rest),
+    ]
+    # Only now that all is done, since a warning may be an exception.
+    for message in filter(None, amiss):
+        warnings.warn(message, RuntimeWarning, skip_file_prefixes=(_HERE,))
 
 
-def _put_in_place(wrappers: dict[str, Callable[[Any], Any]], needed: bool) -> None:
-    for name in wrappers.keys() & _jax.HOOKS.keys():
-        if needed:
+def _put_in_place(wrappers: dict[str, Callable[[Any], Any]], needed: bool) -> list[str | None]:
+    names = wrappers.keys() & _jax.HOOKS.keys()
+    if needed:
+        for name in names:
             _install(name, wrappers[name])
-        else:
-            _remove(name)
+        return []
+    return [_remove(name) for name in names & _in_place.keys()]
 
 
 def _install(name: str, wrapper: Callable[[Any], Any]) -> None:
@@ -490,45 +551,51 @@ def _install(name: str, wrapper: Callable[[Any], Any]) -> None:
     current = hook.get()
     if name in _in_place and current is not _in_place[name][0]:
         return
+    while current in _beneath:
+        current = _beneath.pop(current)
     _in_place[name] = current, wrapper(current)
     hook.set(_in_place[name][1])
 
 
-def _remove(name: str) -> None:
-    if name not in _in_place:
-        return
+def _is_in_place(name: str, replacement: Any) -> bool:
+    # In one step: another thread may be about to take it out.
+    return _in_place.get(name, (None, None))[1] is replacement
+
+
+def _remove(name: str) -> str | None:
     hook = _jax.HOOKS[name]
-    original, replacement = _in_place[name]
+    original, replacement = _in_place.pop(name)
     current = hook.get()
     if current is replacement:
         hook.set(original)
     elif current is not original:
-        # Whoever replaced ours calls it still, and will for ever; with no listener it does
-        # nothing but call the original. It is used again by whoever listens next.
-        warnings.warn(
+        # Whoever replaced ours calls it still. The next to listen goes on top.
+        _beneath[replacement] = original
+        return (
             f"{hook.owner.__name__}.{hook.name} was replaced by something else while devicearray "
-            "watched it, and not put back. The hook stays beneath, idle.",
-            RuntimeWarning,
-            stacklevel=2,
+            "watched it, and not put back. The hook stays beneath, idle."
         )
-        return
-    del _in_place[name]
+    return None
 
 
-def _listen_to_jax(needed: bool) -> None:
+def _listen_to_jax(needed: bool) -> str | None:
     """Set the hooks that JAX itself offers: for fast dispatches, and for compiles."""
     global _rest_in_place
     if needed == _rest_in_place:
-        return
+        return None
     _rest_in_place = needed
     _jax.set_dispatch_hook(_after_fast_dispatch if needed else None)
     if needed:
         jax.monitoring.register_event_listener(_on_event)
         jax.monitoring.register_event_duration_secs_listener(_on_duration)
-    else:
-        _jitted.clear()
-        # Somebody may have cleared all listeners since.
-        with contextlib.suppress(AssertionError):
-            jax.monitoring.unregister_event_listener(_on_event)
-        with contextlib.suppress(AssertionError):
-            jax.monitoring.unregister_event_duration_listener(_on_duration)
+        return None
+    _jitted.clear()
+    try:
+        jax.monitoring.unregister_event_duration_listener(_on_duration)
+        jax.monitoring.unregister_event_listener(_on_event)
+    except (AssertionError, ValueError):
+        return (
+            "The listeners of jax.monitoring were cleared while devicearray was one of them: the "
+            "compiles since then were not recorded."
+        )
+    return None

@@ -11,12 +11,23 @@ makes all of them spans. Four small classes say what each fact has and what it l
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
 from devicearray._site import Site
 
-__all__ = ["Compile", "Dispatch", "Event", "HostSync", "Run", "Transfer", "from_json", "to_json"]
+__all__ = [
+    "Compile",
+    "Dispatch",
+    "Event",
+    "HostSync",
+    "Run",
+    "Transfer",
+    "from_json",
+    "missing",
+    "to_json",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +81,7 @@ class Compile(Event):
     name : str
         The name of the function.
     outputs : int or None
-        How many outputs the program has. None: not recorded.
+        How many outputs the program has; a reference that it updates is one. None: not recorded.
     persistent_cache_hit : bool
         Whether the program came from the persistent compilation cache.
     """
@@ -95,9 +106,10 @@ class Dispatch(Event):
     name : str
         The name of the program's function.
     host_arguments : int
-        How many arguments were NumPy arrays or Python numbers, which had to be moved.
+        How many NumPy arrays and Python numbers it was given. They are moved to the device, but
+        for those that the program does not use; which these are cannot be seen.
     host_bytes : int
-        Their size on the device, in bytes.
+        Their size on the device, in bytes. What several devices get a copy of counts once.
     """
 
     name: str
@@ -148,8 +160,9 @@ class HostSync(Event):
 class Transfer(Event):
     """Values began to move between the host and a device, or between devices.
 
-    The arguments that a dispatch moves belong to the `Dispatch`, and a copy that a host sync
-    makes to the `HostSync`: neither is counted here again.
+    The host's values that are arguments of a dispatch belong to the `Dispatch`, and a copy that a
+    host sync makes to the `HostSync`: neither is counted here again. Arguments that a dispatch
+    fetches from other devices are here.
 
     Attributes
     ----------
@@ -158,7 +171,7 @@ class Transfer(Event):
     trigger : str
         What the user's line called: ``device_put``, ``asarray``.
     arrays : int
-        How many arrays.
+        How many arrays, one for each device that was given one.
     nbytes : int
         Their size in bytes.
     """
@@ -209,6 +222,11 @@ _KINDS: Final[dict[str, type[Event]]] = {
     "transfer": Transfer,
 }
 _NAMES: Final = {cls: name for name, cls in _KINDS.items()}
+
+
+def missing(facts: str, not_recorded: Mapping[str, str]) -> str | None:
+    """Return which of these facts ("dispatches", say) was not recorded; None if all were."""
+    return next((lost for lost in not_recorded if lost.startswith(facts)), None)
 
 
 def to_json(event: Event) -> dict[str, Any]:

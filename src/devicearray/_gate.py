@@ -459,6 +459,10 @@ class Gate:
     ends, so that nothing is left hanging. (A thread that is not a daemon and waits behind a gate
     is joined before that: it holds the end up until `timeout`.)
 
+    *Do not ask for the address of a value behind a closed gate.* ``unsafe_buffer_pointer`` waits
+    until the program begins and holds Python's lock while it waits, so that no thread can open the
+    gate, nor can its timeout.
+
     A process made by ``os.fork`` cannot use a gate, as it cannot use JAX.
 
     Examples

@@ -165,8 +165,7 @@ class sync_guard(contextlib.ContextDecorator):
     ...     history = [float(loss)]
     Traceback (most recent call last):
     ...
-    devicearray.HostSyncError: float waits for a device value (float32[]), in line 3 of \
-<doctest the module[3]>, in <module>:
+    devicearray.HostSyncError: float waits for a device value (float32[]) at ...:3 in <module>:
         history = [float(loss)]
     Keep the value on the device: collect it, and read it after the loop or every some steps.
     To allow it: sync_guard(allow=('float',)), or `with sync_allowed():` around it.
@@ -309,7 +308,7 @@ def _describe(found: Found, subject: Any) -> str:
     site, trigger = found
     where, source = "", ""
     if site is not None:
-        where = f", in line {site.line} of {site.file}, in {site.function}"
+        where = f" at {site}"
         source = f":\n    {site.source}" if site.source else ""
     return (
         f"{trigger} waits for {_name(subject)}{where}{source}\n"

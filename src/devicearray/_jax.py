@@ -22,10 +22,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, Final
 
 import jax
 from jax.extend import source_info_util
@@ -44,7 +46,9 @@ __all__ = [
     "checks_values",
     "dispatch_hook_of_jax",
     "has_static_arguments",
+    "is_on_host",
     "library_folders",
+    "moves_arguments",
     "native_call",
     "outputs_of_module",
     "program_name",
@@ -53,6 +57,7 @@ __all__ = [
     "set_dispatch_hook",
     "start_profile",
     "static_arguments",
+    "tokens_of",
     "trace_context",
     "traced_arguments",
     "unwrap_before_eager_rules",
@@ -374,11 +379,23 @@ _PLACES: dict[str, tuple[str, str, str, str]] = {
         "__buffer__",
     ),
     "dlpack": ("host syncs by DLPack", "jax._src.array", "ArrayImpl", "__dlpack__"),
+    "pointer": (
+        "host syncs by unsafe_buffer_pointer",
+        "jax._src.array",
+        "ArrayImpl",
+        "unsafe_buffer_pointer",
+    ),
     "execute": (
         "dispatches that enter Python",
         "jax._src.interpreters.pxla",
         "ExecuteReplicated",
         "__call__",
+    ),
+    "hand_over": (
+        "dispatches that enter Python",
+        "jaxlib._jax",
+        "LoadedExecutable",
+        "execute_sharded",
     ),
     "put": ("transfers by device_put", "jaxlib.xla_client", "", "batched_device_put"),
     "put_host_values": ("", "jaxlib._jax", "", "shard_args"),
@@ -407,6 +424,12 @@ def _find_hooks() -> dict[str, Hook]:
             hooks[key] = Hook(owner, name)
     return hooks
 
+
+#: The code of what moves the arguments of a dispatch, on the fast path and in Python.
+_ARGUMENT_MOVERS: Final = {
+    _optional("transfers apart from arguments", "jax._src.interpreters.pxla", *path, "__code__")
+    for path in (("cc_shard_arg",), ("InputsHandler", "__call__"))
+}
 
 #: The places to watch, by the names of `_PLACES`, that this JAX has.
 HOOKS: Mapping[str, Hook] = _find_hooks()
@@ -459,24 +482,50 @@ def has_static_arguments(jitted: Any) -> bool:
     return info is not None and bool(info.static_argnums or info.static_argnames)
 
 
-def traced_arguments(
-    jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def traced_arguments(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
     """Return the arguments of a call without those that are static."""
     info = jitted._jit_info
-    names = info.static_argnames
-    return (
-        tuple(arg for i, arg in enumerate(args) if i not in info.static_argnums),
-        {name: value for name, value in kwargs.items() if name not in names},
-    )
+    places, names, n = info.static_argnums, info.static_argnames, len(args)
+    traced = [arg for i, arg in enumerate(args) if i not in places and i - n not in places]
+    return traced + [arg for name, arg in kwargs.items() if name not in names]
+
+
+def moves_arguments() -> bool:
+    """Tell whether the caller was called in order to move the arguments of a dispatch."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code in _ARGUMENT_MOVERS:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def is_on_host(array: Any) -> bool:
+    """Tell whether JAX keeps the value of `array` on the host, where it is read without a wait."""
+    return array._npy_value is not None
+
+
+def tokens_of(token_set: Any) -> tuple[list[Any], bool]:
+    """Return the arrays by which JAX waits for side effects, and whether there is nothing else.
+
+    Else there are tokens of the runtime, which cannot be asked whether they are ready.
+    """
+    arrays = [token._buf for token in token_set.current_tokens.values()]
+    return arrays, not token_set.output_runtime_tokens
+
+
+_TOKEN: Final = "!stablehlo.token"
 
 
 def outputs_of_module(module: Any) -> int | None:
-    """Return how many outputs the ``main`` function of an MLIR module has, if it can be told."""
+    """Return how many outputs the ``main`` function of an MLIR module has, if it can be told.
+
+    The tokens that order side effects are none.
+    """
     for operation in module.body.operations:
         with contextlib.suppress(AttributeError, KeyError, ValueError):
             if str(operation.name).strip('"') == "main":
-                return len(operation.type.results)
+                return sum(str(result) != _TOKEN for result in operation.type.results)
     return None
 
 

@@ -12,6 +12,7 @@ another; a pickle was refused, since a log is a thing that people send to each o
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from pathlib import Path
@@ -26,6 +27,7 @@ from devicearray._events import (
     Run,
     Transfer,
     from_json,
+    missing,
     to_json,
 )
 
@@ -37,8 +39,9 @@ __all__ = ["Log"]
 _FORMAT: Final = "devicearray.Log"
 _VERSION: Final = 1
 
-#: What an attribute of a Log cannot be without: the facts of `_jax.LOST` that begin so.
-_DISPATCHES: Final = "dispatches"
+#: Held while a log takes in what was recorded. One for all: reading is rare, and a log with a lock
+#: of its own could not be copied.
+_reading = threading.Lock()
 
 
 class Log:
@@ -97,9 +100,10 @@ class Log:
     @property
     def events(self) -> tuple[Event, ...]:
         """All events so far, in the order in which they ended."""
-        if self._incoming is not None:
-            self._events += self._incoming()
-        return tuple(self._events)
+        with _reading:
+            if self._incoming is not None:
+                self._events += self._incoming()
+            return tuple(self._events)
 
     @property
     def compiles(self) -> tuple[Compile, ...]:
@@ -115,7 +119,7 @@ class Log:
         RuntimeError
             If this JAX does not let all dispatches be seen: a number would be too small.
         """
-        self._refuse_lost(_DISPATCHES)
+        self._refuse_lost("dispatches")
         return tuple(event for event in self.events if isinstance(event, Dispatch))
 
     @property
@@ -143,12 +147,11 @@ class Log:
         return tuple(event for event in self.events if isinstance(event, Transfer))
 
     def _refuse_lost(self, facts: str) -> None:
-        lost = {lost: name for lost, name in self.not_recorded.items() if lost.startswith(facts)}
-        if lost:
-            what, name = next(iter(lost.items()))
+        lost = missing(facts, self.not_recorded)
+        if lost is not None:
             raise RuntimeError(
-                f"not recorded: {what}, because this JAX has no {name}. The others are in "
-                "log.events."
+                f"not recorded: {lost}, because this JAX has no {self.not_recorded[lost]}. The "
+                "others are in log.events."
             )
 
     def timeline(self) -> Timeline:
@@ -156,6 +159,12 @@ class Log:
         from devicearray._timeline import Timeline
 
         return Timeline(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy of a log is what it is now; it does not fill.
+        events = list(self.events)
+        threads = dict(self.threads)
+        return vars(self) | {"_events": events, "threads": threads, "_incoming": None}
 
     # For people.
 
@@ -190,7 +199,7 @@ class Log:
             "versions": self.versions,
             "began": self.began,
             "seconds": self.seconds,
-            "threads": {str(number): name for number, name in self.threads.items()},
+            "threads": {str(number): name for number, name in dict(self.threads).items()},
             "not_recorded": self.not_recorded,
             "events": [to_json(event) for event in self.events],
             "runs": None if self.runs is None else [run.to_json() for run in self.runs],
@@ -212,28 +221,36 @@ class Log:
         Raises
         ------
         ValueError
-            If it is not a log, or one of a later version of devicearray.
+            If it is not a log, or damaged, or of a later version of devicearray.
         """
         is_text = isinstance(source, str) and source.lstrip().startswith("{")
-        text = str(source) if is_text else Path(source).read_text(encoding="utf-8")
         name = "the text" if is_text else str(source)
+        text = str(source).encode() if is_text else Path(source).read_bytes()
         try:
             stored: dict[str, Any] = json.loads(text)
             kind, version = stored["format"], stored["version"]
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
-            raise ValueError(f"{name} is not a log that Log.to_json wrote: {error}") from None
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{name} is not a log that Log.to_json wrote.") from error
         if kind != _FORMAT or version != _VERSION:
             raise ValueError(
                 f"{name} is a {kind} of version {version}, and this devicearray reads "
                 f"{_FORMAT} of version {_VERSION}."
             )
-        runs = stored["runs"]
-        return cls(
-            began=stored["began"],
-            seconds=stored["seconds"],
-            events=[from_json(event) for event in stored["events"]],
-            threads={int(number): name for number, name in stored["threads"].items()},
-            not_recorded=stored["not_recorded"],
-            runs=None if runs is None else [Run(**run) for run in runs],
-            versions=stored["versions"],
-        )
+        try:
+            return cls(**_arguments(stored))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{name} is a damaged log: {error!r}") from error
+
+
+def _arguments(stored: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of the `Log` that was stored."""
+    runs = stored["runs"]
+    return {
+        "began": stored["began"],
+        "seconds": stored["seconds"],
+        "events": [from_json(event) for event in stored["events"]],
+        "threads": {int(number): name for number, name in stored["threads"].items()},
+        "not_recorded": stored["not_recorded"],
+        "runs": None if runs is None else [Run(**run) for run in runs],
+        "versions": stored["versions"],
+    }

@@ -41,6 +41,15 @@ _VERSIONS: Final = {name: version(name) for name in ("jax", "jaxlib", "devicearr
 _Raw = tuple[Any, ...]
 
 
+class _Thread(threading.local):
+    """Whether this thread is inside `on_wait`, which is not told of the waits it makes itself."""
+
+    in_on_wait = False
+
+
+_thread = _Thread()
+
+
 class _Recorder(_boundary.Listener):
     """Keeps what happens at the boundary, as cheaply as it can."""
 
@@ -48,13 +57,17 @@ class _Recorder(_boundary.Listener):
         self._find = find.find
         self._on_wait = on_wait
         self._raw: list[_Raw] = []
-        self._read = 0
         self.origin = _now()
         self.threads: dict[int, str] = {}
 
     def before_wait(self, hook: str, was_ready: bool | None, subject: Any) -> None:
-        if self._on_wait is not None and not was_ready:
+        if self._on_wait is None or was_ready or _thread.in_on_wait:
+            return
+        _thread.in_on_wait = True
+        try:
             self._on_wait()
+        finally:
+            _thread.in_on_wait = False
 
     def after_wait(
         self,
@@ -111,8 +124,8 @@ class _Recorder(_boundary.Listener):
 
     def take(self) -> list[Event]:
         """Return the events that were not taken yet."""
-        raw = self._raw[self._read :]
-        self._read += len(raw)
+        raw = self._raw[:]
+        del self._raw[: len(raw)]  # Others may have appended since.
         return [self._event(*one) for one in raw]
 
     def _event(self, make: Callable[..., Event], start: int | None, end: int, *rest: Any) -> Event:
@@ -213,10 +226,10 @@ class record:
     """Record what a program compiles, dispatches, transfers and waits for.
 
     Use it in a ``with`` statement, which gives the `Log`; around a function, whose calls are
-    recorded one by one, with the `Log` of the last as its attribute ``log``; or with `start` and
-    `stop`, across the cells of a notebook. The program is any JAX program, as it is. Recordings may
-    be nested, overlap, and run in several threads; each sees the events of all threads. While none
-    goes on, nothing is installed in JAX.
+    recorded one by one, with the `Log` of the last that ended as its attribute ``log``; or with
+    `start` and `stop`, across the cells of a notebook. The program is any JAX program, as it is.
+    Recordings may be nested, overlap, and run in several threads; each sees the events of all
+    threads. While none goes on, nothing is installed in JAX.
 
     Parameters
     ----------
@@ -297,9 +310,10 @@ class record:
         Examples
         --------
         >>> import devicearray as da
+        >>> x = da.asarray([1.0, 2.0])
         >>> recording = da.record()
         >>> log = recording.start()
-        >>> y = da.asarray([1.0, 2.0]) + 1.0
+        >>> y = x + 1.0
         >>> recording.stop()
         >>> [dispatch.name for dispatch in log.dispatches]
         ['add']
@@ -310,7 +324,8 @@ class record:
                     "record: this recording goes on already. Make another one: each record(...) "
                     "records once at a time."
                 )
-            profile = _profile.Profile() if self._profile else None
+            profiles = self._profile and "device times" not in _jax.LOST
+            profile = _profile.Profile() if profiles else None
             began = time.time()
             recorder = _Recorder(self._finder, self._on_wait)
             log = Log(
@@ -357,8 +372,11 @@ class record:
         def recorded(*args: P.args, **kwargs: P.kwargs) -> T:
             call = record(self._profile, self._on_wait)
             call._finder = self._finder
-            with call as log:
-                recorded.log = log  # type: ignore[attr-defined]
+            log = call.start()
+            try:
                 return function(*args, **kwargs)
+            finally:
+                recorded.log = log  # type: ignore[attr-defined]
+                call.stop()
 
         return recorded

@@ -108,24 +108,64 @@ _FRONT_ENDS: Final = frozenset({"IPython", "ipykernel", "traitlets", "_pytest", 
 #: Python's protocols, by what a user writes to invoke them.
 _PROTOCOLS: Final = {
     "__array__": "np.asarray",
-    "__buffer__": "buffer",
+    "__buffer__": "np.asarray",
     "__deepcopy__": "copy",
     "__dlpack__": "dlpack",
     "__getitem__": "indexing",
     "__iter__": "iteration",
     "__next__": "iteration",
     "__reduce__": "pickle",
+    # What C++ calls where a jitted function enters Python, and where a program leaves it.
+    "cache_miss": "jit",
+    "cc_shard_arg": "jit",
+    "wrapped_callback": "callback",
     "_value": "value",
 }
 
 #: Protocols that C functions invoke: which one did can be read from the source only.
-_INVOKED_FROM_C: Final = frozenset({"str", "repr", "format", "np.asarray", "buffer"})
+_INVOKED_FROM_C: Final = frozenset({"str", "repr", "format", "np.asarray"})
 
 _TEXT: Final = frozenset({"str", "repr", "format"})
 
 #: Sites kept by one finder. A program has fewer lines that wait; a prompt makes new code for
 #: each line that is typed.
 _MOST_SITES: Final = 10_000
+
+
+class _Callee(NamedTuple):
+    """What the source calls: a name, and attributes of modules."""
+
+    name: str
+    attributes: tuple[str, ...]
+    is_local: bool
+
+    def function(self, frame: FrameType) -> Any:
+        """Return what that is in `frame` now; None if it is not clear. Nothing is executed."""
+        names = frame.f_locals if self.is_local else frame.f_globals
+        value = names.get(self.name)
+        if value is None:
+            value = frame.f_builtins.get(self.name)
+        for attribute in self.attributes:
+            if not isinstance(value, ModuleType):
+                return None
+            value = vars(value).get(attribute)
+        return value
+
+
+class _Known(NamedTuple):
+    """What was found at one instruction."""
+
+    found: Found
+    #: What the source calls there, if that decided the trigger, and which function it was then:
+    #: of ``f(x)``, where `f` is ``np.sin`` once and ``memoryview`` another time.
+    callee: _Callee | None
+    function: int
+    #: The code of both frames. They are kept because their addresses are the key.
+    codes: tuple[CodeType, CodeType | None]
+
+    def calls_another_now(self, frame: FrameType) -> bool:
+        """Tell whether the source's name stands for another function than it did."""
+        return self.callee is not None and id(self.callee.function(frame)) != self.function
 
 
 class Finder:
@@ -141,8 +181,7 @@ class Finder:
     def __init__(self, skip: Iterable[str] = ()) -> None:
         self._skip = tuple(skip)
         self._kinds: dict[str, int] = dict.fromkeys(_INSTRUMENT_FILES, _INSTRUMENT)
-        # The code objects are kept with what was found: a key is made of their addresses.
-        self._found: dict[tuple[int, int, int, str], tuple[Found, CodeType, CodeType | None]] = {}
+        self._known: dict[tuple[int, int, int, str], _Known] = {}
 
     def find(self, hook: str) -> Found:
         """Return the user's line that led to the caller, and what it called.
@@ -174,12 +213,12 @@ class Finder:
 
         code, called = frame.f_code, below.f_code if below else None
         key = id(code), frame.f_lasti, id(called), hook
-        known = self._found.get(key)
-        if known is None:
-            if len(self._found) >= _MOST_SITES:
-                self._found.clear()
-            known = self._found[key] = _look(frame, below, hook), code, called
-        return known[0]
+        known = self._known.get(key)
+        if known is None or known.calls_another_now(frame):
+            if len(self._known) >= _MOST_SITES:
+                self._known.clear()
+            known = self._known[key] = _look(frame, below, hook)
+        return known.found
 
     def _classify(self, frame: FrameType) -> int:
         file = frame.f_code.co_filename
@@ -233,13 +272,17 @@ def _refuse_unknown(name: str) -> None:
 # What is read once for each site.
 
 
-def _look(frame: FrameType, below: FrameType | None, hook: str) -> Found:
+def _look(frame: FrameType, below: FrameType | None, hook: str) -> _Known:
     code = frame.f_code
     site = Site(code.co_filename, frame.f_lineno, code.co_name, _line(frame).strip())
     trigger = _trigger_of(below) if below else hook
+    callee, function = None, None
     if trigger in _INVOKED_FROM_C:
-        trigger = _named_by_source(trigger, frame) or trigger
-    return Found(site, trigger)
+        callee = _callee(frame)
+        function = callee and callee.function(frame)
+        trigger = _name_of(function, trigger) or trigger
+    codes = code, below.f_code if below else None
+    return _Known(Found(site, trigger), callee, id(function), codes)
 
 
 def _line(frame: FrameType) -> str:
@@ -260,9 +303,8 @@ def _trigger_of(frame: FrameType) -> str:
     return f"{frame.f_globals.get('__name__', '')}.{name}".lstrip(".")
 
 
-def _named_by_source(trigger: str, frame: FrameType) -> str | None:
-    """Return which C function the line of `frame` called, as the source says."""
-    function = _callee(frame)
+def _name_of(function: Any, trigger: str) -> str | None:
+    """Return what to call a C function that invoked the protocol `trigger`, if it is known."""
     if function is builtins.print:
         return "print" if trigger in _TEXT else None
     if trigger in _TEXT:
@@ -275,28 +317,23 @@ def _named_by_source(trigger: str, frame: FrameType) -> str | None:
     return f"np.{function.__name__}" if of_numpy else None
 
 
-def _callee(frame: FrameType) -> Any:
-    """Return the function that the current instruction of `frame` calls; None if unknown.
-
-    The name is looked up and nothing is executed: attributes are followed in modules only.
-    """
+def _callee(frame: FrameType) -> _Callee | None:
+    """Return what the current instruction of `frame` calls, as the source has it."""
     try:
         node = ast.parse(_expression(frame).strip(), mode="eval").body
     except (SyntaxError, ValueError):
         return None
-    return _value_of(node.func, frame) if isinstance(node, ast.Call) else None
-
-
-def _value_of(node: ast.expr, frame: FrameType) -> Any:
-    if isinstance(node, ast.Name):
-        for names in (frame.f_locals, frame.f_globals, frame.f_builtins):
-            if node.id in names:
-                return names[node.id]
-    elif isinstance(node, ast.Attribute):
-        module = _value_of(node.value, frame)
-        if isinstance(module, ModuleType):
-            return vars(module).get(node.attr)
-    return None
+    if not isinstance(node, ast.Call):
+        return None
+    attributes: list[str] = []
+    called = node.func
+    while isinstance(called, ast.Attribute):
+        attributes.insert(0, called.attr)
+        called = called.value
+    if not isinstance(called, ast.Name):
+        return None
+    is_local = frame.f_locals is not frame.f_globals and called.id in frame.f_locals
+    return _Callee(called.id, tuple(attributes), is_local)
 
 
 def _expression(frame: FrameType) -> str:

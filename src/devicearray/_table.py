@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from devicearray._events import Compile, Dispatch, Event, HostSync, Transfer
+from devicearray._events import Compile, Dispatch, Event, HostSync, Transfer, missing
 from devicearray._units import bytes_text, counted, seconds_text
 
 if TYPE_CHECKING:
@@ -43,13 +43,21 @@ def summary(log: Log) -> str:
     compiling = sum(one.seconds for one in compiles)
     return ", ".join(
         [
-            counted(len(syncs), "host sync") + (f" ({seconds_text(waited)})" if syncs else ""),
+            _number(log, len(syncs), "host sync", "host syncs")
+            + (f" ({seconds_text(waited)})" if syncs else ""),
             counted(len(compiles), "compile")
             + (f" ({seconds_text(compiling)})" if compiles else ""),
-            counted(len(_of(log, Dispatch)), "dispatch", "dispatches"),
-            counted(len(_of(log, Transfer)), "transfer"),
+            _number(log, len(_of(log, Dispatch)), "dispatch", "dispatches"),
+            _number(log, len(_of(log, Transfer)), "transfer", "transfers"),
         ]
     )
+
+
+def _number(log: Log, number: int, noun: str, plural: str) -> str:
+    """Return the number of events of a kind, and say so if it may be too small."""
+    if missing(plural, log.not_recorded) is None:
+        return counted(number, noun, plural)
+    return f"at least {counted(number, noun, plural)}" if number else f"{plural} {_NOT_RECORDED}"
 
 
 def _of[E: Event](log: Log, kind: type[E]) -> list[E]:
