@@ -22,6 +22,7 @@ extensions = [
     "sphinx_design",
     "sphinxext.checked_doctest",
     "sphinxext.measured",
+    "sphinxext.recorded",
 ]
 root_doc = "index"
 default_role = "py:obj"

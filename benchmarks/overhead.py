@@ -17,9 +17,10 @@ import devicearray as da
 from benchmarks.interleaved import Comparison, compare
 from devicearray import numpy as da_jnp
 
-__all__ = ["TITLE", "run"]
+__all__ = ["COLUMNS", "TITLE", "run"]
 
 TITLE = "Overhead of a call on small arrays"
+COLUMNS = ("JAX", "ours", "ratio")
 
 Pair = tuple[Callable[[], Any], Callable[[], Any]]
 

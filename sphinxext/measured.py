@@ -12,14 +12,14 @@ import json
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from benchmarks.interleaved import Columns, cells, result_title
+
 _RESULTS = Path("benchmarks", "results")
-_HEADER = ("", "JAX (μs)", "ours (μs)", "JAX / ours", "quartiles")
 
 
 class Measured(SphinxDirective):
@@ -37,25 +37,28 @@ class Measured(SphinxDirective):
             results = json.loads(path.read_text("utf-8"))
         except FileNotFoundError:
             raise self.error(f"{path.name} is not in {_RESULTS}: run `make bench`.") from None
-        lines = [*_table(results["comparisons"]), "", _measured_on(results["environment"])]
+        lines = [*_table(results), "", _measured_on(results["environment"])]
         container = nodes.container()
         self.state.nested_parse(StringList(lines, source=str(path)), 0, container)
         children: list[nodes.Node] = list(container.children)
         return children
 
 
-def _table(comparisons: list[dict[str, Any]]) -> list[str]:
-    rows = [_HEADER, *map(_row, comparisons)]
+def _table(results: dict[str, Any]) -> list[str]:
+    columns = results["columns"]
+    first, second, _ = columns
+    unit = "" if columns[2] == "ratio" else " (μs)"
+    result = f"{result_title(columns)}{unit}"
+    header = ("", f"{first} (μs)", f"{second} (μs)", result, "quartiles")
+    rows = [header, *(_row(one, columns) for one in results["comparisons"])]
     lines = [".. list-table::", "   :header-rows: 1", ""]
     for row in rows:
         lines += [f"   {'*' if i == 0 else ' '} - {cell}" for i, cell in enumerate(row)]
     return lines
 
 
-def _row(one: dict[str, Any]) -> tuple[str, ...]:
-    times = [f"{1e6 * float(np.median(one[who])):.2f}" for who in ("jax", "ours")]
-    low, high = one["quartiles"]
-    return (f"``{one['name']}``", *times, f"{one['ratio']:.2f}", f"{low:.2f} to {high:.2f}")
+def _row(one: dict[str, Any], columns: Columns) -> tuple[str, ...]:
+    return (f"``{one['name']}``", *cells(one, columns))
 
 
 def _measured_on(environment: dict[str, str]) -> str:
