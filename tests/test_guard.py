@@ -252,6 +252,7 @@ def test_a_refusal_inside_a_trace_leaves_the_trace_in_order():
         (lambda: da.sync_guard(float), TypeError, "with parentheses"),
         (lambda: da.sync_guard("error", allow=("__float__",)), ValueError, "'float'"),
         (lambda: da.sync_guard("error", allow=("print()",)), ValueError, "'print'"),
+        (lambda: da.sync_guard("error", allow=("flaot",)), ValueError, "'float'"),
         (lambda: da.sync_guard("error", allow=(float,)), TypeError, "named by a string"),
         (lambda: da.sync_guard("error", skip=("nmpy",)), ValueError, "Did you mean 'numpy'"),
     ],

@@ -252,7 +252,7 @@ def test_an_array_at_the_end_of_a_cell_is_displayed_at_the_cells_line():
             shell.run_cell("x = 1\nheld", store_history=True).raise_error()
         [sync] = log.syncs
         assert (sync.was_ready, sync.line, sync.source) == (False, 2, "held")
-        assert sync.function == "<module>"
+        assert (sync.function, sync.trigger) == ("<module>", "display")
         assert sync.file != __file__
         assert "IPython" not in sync.file.replace("ipython-input", "")
         gate.open()

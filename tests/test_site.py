@@ -60,6 +60,13 @@ def test_skipping_a_module_does_not_skip_one_with_a_longer_name(library):
     assert sync.file == lab.__file__
 
 
+def test_a_module_that_was_run_has_its_own_name(library):
+    lab = library("mylab4.train", "def report(loss):\n    return float(loss)\n")
+    vars(lab)["__name__"] = "__main__"  # as ``python -m mylab4.train`` has it
+    [sync] = syncs(lambda: lab.report(S), skip="mylab4")
+    assert (sync.file, sync.trigger) == (__file__, "mylab4.train.report")
+
+
 def test_recordings_that_skip_differently_name_different_lines(library):
     lab = library("mylab3", "def report(loss):\n    return float(loss)\n")
     with da.record() as all_lines, da.record(skip="mylab3") as mine:

@@ -77,6 +77,7 @@ _REMEDIES: Final = {
     "device_get": "Read after the loop, once: jax.device_get of all that is needed.",
     "print": "Print after the loop, or use jax.debug.print inside the jitted function.",
     "str": "Format after the loop, or use jax.debug.print inside the jitted function.",
+    "display": "Display it after the loop: what a cell or a prompt shows has to be read.",
     "repr": "Format after the loop, or use jax.debug.print inside the jitted function.",
     "format": "Format after the loop, or use jax.debug.print inside the jitted function.",
     "bool": "Choose on the device: jnp.where, jax.lax.cond, jax.lax.while_loop.",
@@ -289,7 +290,7 @@ def _triggers(allow: Iterable[str]) -> tuple[str, ...]:
         if not isinstance(name, str):
             raise TypeError(f"sync_guard: a trigger is named by a string, and {name!r} is not one.")
         plain = name.strip("_").removesuffix("()")
-        similar = difflib.get_close_matches(plain, _REMEDIES, 1, 0.85)
+        similar = difflib.get_close_matches(plain, _REMEDIES, 1, 0.75)
         if name not in _REMEDIES and similar:
             raise ValueError(f"allow: there is no trigger {name!r}. Did you mean {similar[0]!r}?")
     return names

@@ -105,6 +105,9 @@ _INSTRUMENT_FILES: Final = frozenset(
 #: between the user's line and the display of its value.
 _FRONT_ENDS: Final = frozenset({"IPython", "ipykernel", "traitlets", "_pytest", "pluggy", "pytest"})
 
+#: What IPython calls to show the value of a cell's last line.
+_DISPLAY_HOOK: Final = "IPython.core.displayhook"
+
 #: Python's protocols, by what a user writes to invoke them.
 _PROTOCOLS: Final = {
     "__array__": "np.asarray",
@@ -222,8 +225,15 @@ class Finder:
 
     def _classify(self, frame: FrameType) -> int:
         file = frame.f_code.co_filename
-        kind = self._kinds[file] = _kind(file, frame.f_globals.get("__name__", ""), self._skip)
+        kind = self._kinds[file] = _kind(file, _module_of(frame), self._skip)
         return kind
+
+
+def _module_of(frame: FrameType) -> str:
+    """Return the full name of the frame's module, also of one that was run with ``-m``."""
+    name: str = frame.f_globals.get("__name__", "")
+    spec = frame.f_globals.get("__spec__")
+    return spec.name if name == "__main__" and spec is not None else name
 
 
 def _kind(file: str, module: str, skip: tuple[str, ...]) -> int:
@@ -294,13 +304,15 @@ def _trigger_of(frame: FrameType) -> str:
     name, file = frame.f_code.co_name, frame.f_code.co_filename
     if name in _PROTOCOLS:
         return _PROTOCOLS[name]
+    if name == "__call__" and _module_of(frame) == _DISPLAY_HOOK:
+        return "display"
     if name.startswith("__") and name.endswith("__"):
         return name.strip("_")
     if file.startswith(_NUMPY):
         return f"np.{name}"
     if file.startswith(_ARRAY_FOLDERS):
         return name.lstrip("_")
-    return f"{frame.f_globals.get('__name__', '')}.{name}".lstrip(".")
+    return f"{_module_of(frame)}.{name}".lstrip(".")
 
 
 def _name_of(function: Any, trigger: str) -> str | None:
