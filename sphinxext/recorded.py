@@ -50,7 +50,7 @@ class Recorded(SphinxDirective):
         )
         return [
             nodes.raw("", picture, format="html"),
-            nodes.caption("", "", nodes.Text(_recorded_on(log))),
+            nodes.paragraph("", "", nodes.Text(_recorded_on(log)), classes=["recorded-on"]),
         ]
 
 
