@@ -105,7 +105,9 @@ def join(listener: Listener) -> None:
     """Tell `listener` of all events from now on."""
     global _listeners
     with _lock:
-        _listeners = (*_listeners, listener)
+        # Who only looks at waits may refuse one, and is asked before others act on it.
+        everyone = (*_listeners, listener)
+        _listeners = tuple(sorted(everyone, key=lambda one: not one.only_waits))
         _hook_what_is_needed()
 
 
@@ -215,7 +217,12 @@ def _is_not_on_host(array: Any) -> bool:
 def _has_buffer(array: Any) -> bool:
     """Tell whether the buffer protocol serves this array; where not, it refuses at once."""
     # bfloat16, int4 and their kind have no name in that protocol.
-    return array.dtype.kind in "biufc" and len(array.sharding.device_set) == 1
+    return array.dtype.kind in "biufc" and _is_on_one_device(array)
+
+
+def _is_on_one_device(array: Any) -> bool:
+    """Tell whether there is one memory to hand out; where not, JAX refuses at once."""
+    return len(array.sharding.device_set) == 1
 
 
 def _nothing(_subject: Any, _result: Any) -> tuple[Any, bool]:
@@ -241,9 +248,9 @@ _tokens = _watch_wait("effects_barrier", _has_tokens, _tokens_are_ready, _nothin
 _value = _watch_wait("value", _is_not_on_host, _array_is_ready, _value_given)
 _shard_value = _watch_wait("value", _always, _array_is_ready, _value_and_copied)
 _buffer = _watch_wait("np.asarray", _has_buffer, _array_is_ready, _memory_given)
-_dlpack = _watch_wait("dlpack", _always, _array_is_ready, _memory_given)
+_dlpack = _watch_wait("dlpack", _is_on_one_device, _array_is_ready, _memory_given)
 # The memory of a value is there when its program begins, so its address is waited for until then.
-_pointer = _watch_wait("unsafe_buffer_pointer", _always, _array_is_ready, _nothing)
+_pointer = _watch_wait("unsafe_buffer_pointer", _is_on_one_device, _array_is_ready, _nothing)
 
 
 # Dispatches.

@@ -23,10 +23,12 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self, get_args
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from devicearray import _boundary, _jax
 from devicearray._later import refuse_what_runs_later
-from devicearray._site import Found, Site, finder
+from devicearray._site import Found, Site, finder, in_host_callback
 
 __all__ = ["HostSyncError", "HostSyncWarning", "in_allowed_region", "sync_allowed", "sync_guard"]
 
@@ -36,8 +38,12 @@ _MODES: Final[tuple[str, ...]] = get_args(_Mode)
 _logger = logging.getLogger("devicearray")
 
 
-class HostSyncError(RuntimeError):
+class HostSyncError(BaseException):
     """The host was about to wait for a device value, where `devicearray.sync_guard` forbids it.
+
+    It is no `Exception`, as pytest's and trio's own are not: ``np.array_equal`` takes any
+    `Exception` for "not equal", and `logging` prints it and goes on. ``except HostSyncError``
+    catches it.
 
     Attributes
     ----------
@@ -76,6 +82,7 @@ _REMEDIES: Final = {
     "tolist": "Read after the loop, once: jax.device_get of all that is needed.",
     "device_get": "Read after the loop, once: jax.device_get of all that is needed.",
     "print": "Print after the loop, or use jax.debug.print inside the jitted function.",
+    "debug_print": "Call it inside a jitted function: outside of one it prints at once.",
     "str": "Format after the loop, or use jax.debug.print inside the jitted function.",
     "display": "Display it after the loop: what a cell or a prompt shows has to be read.",
     "repr": "Format after the loop, or use jax.debug.print inside the jitted function.",
@@ -118,8 +125,13 @@ class _Guarding(_boundary.Listener):
 
     def before_wait(self, hook: str, was_ready: bool | None, subject: Any) -> None:
         guards = _thread.guards
-        if guards and guards[-1] is self and not _thread.allowed:
-            self.guard._meet(hook, subject)
+        if not guards or guards[-1] is not self or _thread.allowed:
+            return
+        # A host callback reads what its program gave to it, on CPU within the dispatch. There is
+        # nothing to wait for, and a refusal would be a failure of the program.
+        if was_ready and in_host_callback():
+            return
+        self.guard._meet(hook, subject)
 
 
 class sync_guard(contextlib.ContextDecorator):
@@ -291,9 +303,16 @@ def _triggers(allow: Iterable[str]) -> tuple[str, ...]:
             raise TypeError(f"sync_guard: a trigger is named by a string, and {name!r} is not one.")
         plain = name.strip("_").removesuffix("()")
         similar = difflib.get_close_matches(plain, _REMEDIES, 1, 0.75)
-        if name not in _REMEDIES and similar:
+        if name not in _REMEDIES and similar and not _is_a_function(name):
             raise ValueError(f"allow: there is no trigger {name!r}. Did you mean {similar[0]!r}?")
     return names
+
+
+def _is_a_function(trigger: str) -> bool:
+    """Tell whether NumPy or JAX has it, so that it is no slip: ``np.unique``, ``flatnonzero``."""
+    if trigger.startswith("np."):
+        return hasattr(np, trigger.removeprefix("np."))
+    return any(hasattr(owner, trigger) for owner in (jnp, jax, jax.lax))
 
 
 def _refuse_if_blind() -> None:

@@ -38,7 +38,7 @@ import numpy as np
 
 from devicearray import _jax
 
-__all__ = ["Finder", "Found", "Site", "finder"]
+__all__ = ["Finder", "Found", "Site", "finder", "in_host_callback"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Found(NamedTuple):
 _USER: Final = 1
 _ARRAYS: Final = 2  # JAX, NumPy and this package: what implements arrays
 _LIBRARY: Final = 3  # the standard library, the programs that run the user's, and what is skipped
-_INSTRUMENT: Final = 4  # the hooks, and the wrappers that JAX puts around its functions
+_INSTRUMENT: Final = 4  # the hooks, and what JAX and this package wrap around functions
 
 _HERE: Final = Path(__file__).parent
 _NUMPY: Final = f"{Path(np.__file__).parent}/"
@@ -96,8 +96,11 @@ _STANDARD_LIBRARY: Final = tuple(
 )
 _INSTALLED: Final = ("site-packages", "dist-packages")
 
+#: Wrappers that are all named alike: what they call has the name that the user wrote.
+_MIRRORS: Final = ("_dispatch", "_jax", "_jax_calls", "_methods", "_namespace", "_operation")
+
 _INSTRUMENT_FILES: Final = frozenset(
-    [f"{_HERE}/{name}.py" for name in ("_site", "_boundary", "_record", "_guard")]
+    [f"{_HERE}/{name}.py" for name in ("_site", "_boundary", "_record", "_guard", *_MIRRORS)]
     + [f"{jax}_src/{name}.py" for jax in _ARRAY_FOLDERS for name in ("traceback_util", "profiler")]
 )
 
@@ -105,8 +108,10 @@ _INSTRUMENT_FILES: Final = frozenset(
 #: between the user's line and the display of its value.
 _FRONT_ENDS: Final = frozenset({"IPython", "ipykernel", "traitlets", "_pytest", "pluggy", "pytest"})
 
-#: What IPython calls to show the value of a cell's last line.
-_DISPLAY_HOOK: Final = "IPython.core.displayhook"
+#: Where ``exec``, ``eval`` and ``python -c`` say that code comes from, whoever's it is.
+_ANYBODYS_FILE: Final = "<string>"
+#: The function in which `dataclasses` makes ``__repr__``, ``__eq__`` and the like.
+_DATACLASSES: Final = "__create_fn__."
 
 #: Python's protocols, by what a user writes to invoke them.
 _PROTOCOLS: Final = {
@@ -122,13 +127,29 @@ _PROTOCOLS: Final = {
     "cache_miss": "jit",
     "cc_shard_arg": "jit",
     "wrapped_callback": "callback",
+    "_wrapped_callback": "callback",
     "_value": "value",
+    # Functions of JAX and of this package that are not named as what the user wrote.
+    "<genexpr>": "iteration",
+    "_elements": "iteration",
+    "_operator_pow": "pow",
+    "jit_lower": "lower",
+}
+
+#: The same for functions whose name alone says too little, by their modules.
+_FUNCTIONS: Final = {
+    ("IPython.core.displayhook", "__call__"): "display",  # of the last line of a cell
+    ("IPython.core.display_functions", "display"): "display",
+    ("reprlib", "wrapper"): "repr",  # around the ``__repr__`` of a dataclass
+    ("devicearray._program", "get"): "jit",  # of a program that is not compiled yet
 }
 
 #: Protocols that C functions invoke: which one did can be read from the source only.
 _INVOKED_FROM_C: Final = frozenset({"str", "repr", "format", "np.asarray"})
 
 _TEXT: Final = frozenset({"str", "repr", "format"})
+#: The built-in functions that invoke those: ``str`` of a list is ``repr`` of what is in it.
+_WRITERS: Final = ("print", *sorted(_TEXT))
 
 #: Sites kept by one finder. A program has fewer lines that wait; a prompt makes new code for
 #: each line that is typed.
@@ -211,7 +232,7 @@ class Finder:
             # No line is the user's: a thread that runs ``float`` itself, say. The innermost frame
             # that is at least not of an array library is the next best.
             if outside is None:
-                return Found(None, hook)
+                return Found(None, _trigger_of(below) if below else hook)
             frame, below = outside
 
         code, called = frame.f_code, below.f_code if below else None
@@ -225,6 +246,9 @@ class Finder:
 
     def _classify(self, frame: FrameType) -> int:
         file = frame.f_code.co_filename
+        if file == _ANYBODYS_FILE:
+            generated = frame.f_code.co_qualname.startswith(_DATACLASSES)
+            return _LIBRARY if generated else _kind(file, _module_of(frame), self._skip)
         kind = self._kinds[file] = _kind(file, _module_of(frame), self._skip)
         return kind
 
@@ -239,7 +263,7 @@ def _module_of(frame: FrameType) -> str:
 def _kind(file: str, module: str, skip: tuple[str, ...]) -> int:
     if file.startswith(_ARRAY_FOLDERS):
         return _ARRAYS
-    if file.startswith(("<frozen ", "<__array_function__")):
+    if file.startswith(("<frozen ", "<__array_function__", "<attrs generated ")):
         return _LIBRARY
     in_library = file.startswith(_STANDARD_LIBRARY)
     if in_library and not any(folder in file for folder in _INSTALLED):
@@ -279,6 +303,17 @@ def _refuse_unknown(name: str) -> None:
         raise ValueError(f"skip: there is no module named {name!r}.{hint}")
 
 
+def in_host_callback() -> bool:
+    """Tell whether the caller was called by a program, to which it is a host callback."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        name, file = frame.f_code.co_name, frame.f_code.co_filename
+        if _PROTOCOLS.get(name) == "callback" and file.startswith(_ARRAY_FOLDERS):
+            return True
+        frame = frame.f_back
+    return False
+
+
 # What is read once for each site.
 
 
@@ -301,26 +336,23 @@ def _line(frame: FrameType) -> str:
 
 def _trigger_of(frame: FrameType) -> str:
     """Return what a user would call the library function that runs in `frame`."""
-    name, file = frame.f_code.co_name, frame.f_code.co_filename
-    if name in _PROTOCOLS:
-        return _PROTOCOLS[name]
-    if name == "__call__" and _module_of(frame) == _DISPLAY_HOOK:
-        return "display"
+    name, file, module = frame.f_code.co_name, frame.f_code.co_filename, _module_of(frame)
+    known = _FUNCTIONS.get((module, name)) or _PROTOCOLS.get(name)
+    if known is not None:
+        return known
     if name.startswith("__") and name.endswith("__"):
         return name.strip("_")
     if file.startswith(_NUMPY):
         return f"np.{name}"
     if file.startswith(_ARRAY_FOLDERS):
-        return name.lstrip("_")
-    return f"{_module_of(frame)}.{name}".lstrip(".")
+        return name.lstrip("_").removesuffix("_f")  # what ``jax.vmap(f)`` returns is ``vmap_f``
+    return f"{module}.{name}".lstrip(".")
 
 
 def _name_of(function: Any, trigger: str) -> str | None:
     """Return what to call a C function that invoked the protocol `trigger`, if it is known."""
-    if function is builtins.print:
-        return "print" if trigger in _TEXT else None
     if trigger in _TEXT:
-        return None
+        return next((name for name in _WRITERS if function is getattr(builtins, name)), None)
     if function in (memoryview, bytes, bytearray):
         return str(function.__name__)
     of_numpy = isinstance(function, np.ufunc) or (
