@@ -53,7 +53,7 @@ doctest: $(ready) ## Run every example of the pages, README.md and the docstring
 # tests/pages runs the same examples as `doctest`: once is enough.
 .PHONY: test
 test: $(ready) ## Run all tests, then every example
-	"$(python)" -m pytest --ignore=tests/pages; tests=$$?; \
+	"$(python)" -m pytest -n auto --dist worksteal --ignore=tests/pages; tests=$$?; \
 	"$(python)" -m sphinxext.examples && exit $$tests
 
 .PHONY: lint
@@ -65,6 +65,12 @@ lint: $(ready) ## Check style, format and types
 .PHONY: bench
 bench: $(ready) ## Run the benchmarks
 	"$(python)" -m benchmarks
+
+# Environments of their own: .venv/jax-X.Y for each release, with the pins of requirements.txt but
+# for JAX's.
+.PHONY: versions
+versions: $(ready) ## Test on the newest releases of JAX, or on some: make versions JAX="0.12 0.11"
+	"$(python)" -m versions $(JAX)
 
 .PHONY: clean
 clean: ## Remove what was built, but not the environments

@@ -51,14 +51,16 @@ def find_files(root: Path) -> list[Path]:
     return sorted(file.relative_to(root) for file in files if find_prompts(file))
 
 
-def read_site(root: Path, env: Mapping[str, str] = os.environ) -> None:
+def read_site(root: Path, env: Mapping[str, str] = os.environ, build: Path = _BUILD) -> None:
     """Let Sphinx read the pages, as `run` needs it; raise `RuntimeError` if it cannot."""
-    process = _python(root, env, "sphinx", *_sphinx_options("dummy"))
+    process = _python(root, env, "sphinx", *_sphinx_options("dummy", build))
     if process.returncode:
         raise RuntimeError(f"Sphinx could not read the site:\n{process.stdout}")
 
 
-def run(root: Path, file: Path, env: Mapping[str, str] = os.environ) -> Outcome:
+def run(
+    root: Path, file: Path, env: Mapping[str, str] = os.environ, build: Path = _BUILD
+) -> Outcome:
     """Run the examples of one file in a fresh process.
 
     Parameters
@@ -69,15 +71,18 @@ def run(root: Path, file: Path, env: Mapping[str, str] = os.environ) -> Outcome:
         The file, relative to `root`.
     env : mapping
         The environment of the process.
+    build : Path
+        Where `read_site` put what it read, relative to `root` or not. Only one file's examples
+        run there at a time.
     """
     start = time.perf_counter()
-    out = root / _BUILD / "out"
+    out = root / build / "out"
     out.mkdir(parents=True, exist_ok=True)
     ledger = out / EXECUTED_FILE
     ledger.unlink(missing_ok=True)
     if _is_page(file):
         page = f"checked_doctest_page={file.with_suffix('').as_posix()}"
-        process = _python(root, env, "sphinx", *_sphinx_options("doctest"), "-D", page)
+        process = _python(root, env, "sphinx", *_sphinx_options("doctest", build), "-D", page)
     else:
         process = _python(root, env, "sphinxext.plain_doctest", str(file), str(ledger))
 
@@ -97,8 +102,8 @@ def _is_page(file: Path) -> bool:
     return file.suffix == ".rst" or (file.suffix == ".md" and file.parts[0] == "notes")
 
 
-def _sphinx_options(builder: str) -> Iterator[str]:
-    doctrees, out = str(_BUILD / "doctrees"), str(_BUILD / "out")
+def _sphinx_options(builder: str, build: Path) -> Iterator[str]:
+    doctrees, out = str(build / "doctrees"), str(build / "out")
     # The tag tells conf.py that notebooks need not be executed.
     yield from ("-q", "-t", "doctest", "-b", builder, "-d", doctrees, ".", out)
 

@@ -12,10 +12,18 @@ import pytest
 
 _ENVIRONMENT = dict(os.environ)
 _DEVICES = "--xla_force_host_platform_device_count=8"
-os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_DEVICES}".strip()
+# A worker of pytest-xdist inherits the flag.
+_FLAGS = dict.fromkeys([*os.environ.get("XLA_FLAGS", "").split(), _DEVICES])
+os.environ["XLA_FLAGS"] = " ".join(_FLAGS)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    """Tell a worker of pytest-xdist what the environment was before this process changed it."""
+    node.workerinput["environment"] = _ENVIRONMENT
 
 
 @pytest.fixture(scope="session")
-def reader_environment() -> dict[str, str]:
+def reader_environment(request) -> dict[str, str]:
     """Return the environment that a reader has, for processes that stand for one."""
-    return dict(_ENVIRONMENT)
+    return dict(getattr(request.config, "workerinput", {}).get("environment", _ENVIRONMENT))

@@ -6,6 +6,8 @@ import inspect
 import pickle
 import pydoc
 import re
+import subprocess
+import sys
 import weakref
 
 import jax
@@ -222,7 +224,7 @@ def test_methods_without_arguments_agree_with_jax(name, method):
 @pytest.mark.parametrize("name", ["shape", "dtype", "sharding", "T", "aval", "at", "nbytes"])
 def test_properties_cannot_be_assigned(name):
     theirs, ours = pair("1-d")
-    with pytest.raises(AttributeError):
+    with pytest.raises((AttributeError, TypeError)):
         setattr(theirs, name, None)
     with pytest.raises(AttributeError):
         setattr(ours, name, None)
@@ -647,8 +649,16 @@ USES = {
 }
 
 
+def jax_ends_the_process_at(use):
+    """Tell whether JAX's own array, deleted and then used so, ends the process by a signal."""
+    program = f"import jax.numpy as jnp; x = jnp.arange(3.0); x.delete(); x.{use}()"
+    return subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE).returncode < 0
+
+
 @pytest.mark.parametrize("use", USES)
 def test_a_deleted_array_raises_jaxs_error_with_the_way_out_as_a_note(use):
+    if use == "is_ready" and jax_ends_the_process_at(use):
+        pytest.skip("JAX itself ends the process")
     theirs, ours = jnp.arange(3.0), da.asarray(jnp.arange(3.0))
     theirs.delete()
     ours.delete()

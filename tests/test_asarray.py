@@ -35,9 +35,9 @@ class WithJaxArray:
         np.arange(3),
         np.ones((0, 2)),
         range(3),
-        memoryview(b"abc"),
-        WithArray(),
-        WithJaxArray(),
+        pytest.param(memoryview(b"abc"), id="memoryview"),
+        pytest.param(WithArray(), id="WithArray"),
+        pytest.param(WithJaxArray(), id="WithJaxArray"),
         jnp.asarray(1.0),
         [jnp.float32(1), 2],
     ],
@@ -128,10 +128,10 @@ def test_an_unknown_dtype_is_jaxs_error_and_names_the_value():
         [jnp.float32(1), [2.0]],
         [[1, 2], [3]],
         [np.ones((2, 2)), np.ones((2, 3))],
-        ["a"],
-        ["a", ["b"]],
+        ["text"],
+        ["text", ["more"]],
         [{1}],
-        object(),
+        pytest.param(object(), id="object"),
         np.array(["2020"], "M8[Y]"),
         np.zeros(2, "i4,f4"),
         [jax.random.key(0), 1],
@@ -149,7 +149,7 @@ def test_the_class_of_an_error_is_that_of_jaxs(value):
 
 def test_text_in_a_ragged_list_is_not_called_a_number():
     with pytest.raises((TypeError, ValueError)) as error:
-        da.asarray(["a", ["b"]])
+        da.asarray(["text", ["more"]])
     assert "is a number" not in str(error.value)
 
 

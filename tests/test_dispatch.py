@@ -12,13 +12,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax._src.profiler import ProfileOptions, ProfileSession
 from jax.experimental import io_callback
 
 import devicearray as da
 from tests.comparison import assert_agree, assert_device_arrays
 from tests.conformance.harness import attempt
 from tests.eight_devices import on_eight, over_eight
+from tests.profiled import profiled
 
 M = jnp.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.25], [0.5, 0.25, 2.0]])
 V = jnp.array([0.25, 0.5, 0.75])
@@ -46,27 +46,6 @@ def ours_of(value):
 
 
 # One call is one dispatch. The profiler counts what reaches the runtime.
-
-
-def dispatches(function):
-    """Return how many programs the runtime executes during a call of `function`."""
-    options = ProfileOptions()
-    options.python_tracer_level, options.host_tracer_level = 0, 1
-    options.enable_hlo_proto = False
-    session = ProfileSession(profiler_options=options).start()
-    try:
-        jax.block_until_ready(function())
-    finally:
-        data = session.stop()
-    # On one device, and on several.
-    executable = "CommonPjRtLoadedExecutable::"
-    names = (f"{executable}ExecuteHelperOnSingleDevice", f"{executable}Execute (")
-    return sum(
-        event.name.startswith(names)
-        for plane in data.planes
-        for line in plane.lines
-        for event in line.events
-    )
 
 
 m, v, key = da.asarray(M), da.asarray(V), da.asarray(KEY)
@@ -99,19 +78,19 @@ ONE_DISPATCH = {
 @pytest.mark.parametrize("call", ONE_DISPATCH)
 def test_one_call_is_one_dispatch(call):
     ONE_DISPATCH[call]()
-    assert dispatches(ONE_DISPATCH[call]) == 1
+    assert profiled(ONE_DISPATCH[call]).dispatches == 1
 
 
 def test_the_count_sees_every_dispatch():
     _ = v + v, v * v
-    assert dispatches(lambda: (v + v, v * v, v + v)) == 3
-    assert dispatches(lambda: v) == 0
+    assert profiled(lambda: (v + v, v * v, v + v)).dispatches == 3
+    assert profiled(lambda: v).dispatches == 0
 
 
 def test_a_call_on_eight_devices_is_one_dispatch():
     x = da.asarray(on_eight(jnp.arange(16.0), "i"))
     _ = x + x
-    assert dispatches(lambda: x + x) == 1
+    assert profiled(lambda: x + x).dispatches == 1
 
 
 def test_what_answers_from_the_buffer_dispatches_nothing():
@@ -119,7 +98,7 @@ def test_what_answers_from_the_buffer_dispatches_nothing():
         return v.shape, v.dtype, v.sharding, len(v), v.is_ready(), da.asarray(v), repr(v.aval)
 
     ask()
-    assert dispatches(lambda: [ask()] and v) == 0
+    assert profiled(lambda: [ask()] and v).dispatches == 0
 
 
 # jit is jax.jit.

@@ -45,14 +45,17 @@ DeviceArray.__repr__ = lambda self: f"DeviceArray({numpy.asarray(self._buffer)!r
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _site(reader_environment):
-    examples.read_site(ROOT, reader_environment)
+@pytest.fixture(scope="module")
+def site(reader_environment, tmp_path_factory):
+    """Return where the site was read to: a folder that no other process uses."""
+    folder = tmp_path_factory.mktemp("site")
+    examples.read_site(ROOT, reader_environment, folder)
+    return folder
 
 
 @pytest.mark.parametrize("sabotage", SABOTAGES)
-def test_the_page_fails_when(sabotage, tmp_path, reader_environment):
+def test_the_page_fails_when(sabotage, tmp_path, reader_environment, site):
     (tmp_path / "sitecustomize.py").write_text(PREAMBLE + SABOTAGES[sabotage], "utf-8")
     path = os.pathsep.join([str(tmp_path), reader_environment.get("PYTHONPATH", "")])
-    outcome = examples.run(ROOT, PAGE, {**reader_environment, "PYTHONPATH": path})
+    outcome = examples.run(ROOT, PAGE, {**reader_environment, "PYTHONPATH": path}, site)
     assert "Failed example" in outcome.problems

@@ -136,7 +136,7 @@ def test_a_parameter_of_either_kind_is_static_for_what_a_program_is_compiled_for
         (1.0, False),
         ("text", False),
         (None, False),
-        (object(), False),
+        pytest.param(object(), False, id="object"),
     ],
     ids=repr,
 )

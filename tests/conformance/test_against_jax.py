@@ -23,7 +23,7 @@ def observe_jax(case: Case) -> Facts:
     if case.raises is None:
         assert error is None, f"JAX itself fails: {facts}"
     else:
-        assert isinstance(error, type), f"JAX raises no {case.raises.__name__}: {facts}"
+        assert isinstance(error, type), f"JAX raises no {case.raises}: {facts}"
         assert issubclass(error, case.raises), facts
     return facts
 

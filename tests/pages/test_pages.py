@@ -9,12 +9,15 @@ from sphinxext import examples
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _site(reader_environment):
-    examples.read_site(ROOT, reader_environment)
+@pytest.fixture(scope="module")
+def site(reader_environment, tmp_path_factory):
+    """Return where the site was read to: a folder that no other process uses."""
+    folder = tmp_path_factory.mktemp("site")
+    examples.read_site(ROOT, reader_environment, folder)
+    return folder
 
 
 @pytest.mark.parametrize("file", examples.find_files(ROOT), ids=str)
-def test_every_example_is_executed_and_shows_its_true_output(file, reader_environment):
-    outcome = examples.run(ROOT, file, reader_environment)
+def test_every_example_is_executed_and_shows_its_true_output(file, reader_environment, site):
+    outcome = examples.run(ROOT, file, reader_environment, site)
     assert outcome.ok, outcome.problems

@@ -17,8 +17,9 @@ class Case:
 
     name: str
     function: CaseFunction
-    #: The error that JAX raises here: said by the case, so that an accidental one is noticed.
-    raises: type[Exception] | None = None
+    #: The error that JAX raises here, or those of its versions: said by the case, so that an
+    #: accidental one is noticed.
+    raises: type[Exception] | tuple[type[Exception], ...] | None = None
     #: Run in a process of its own, because a fault may end it.
     isolated: bool = False
     #: An optional module without which JAX itself cannot run the case.
