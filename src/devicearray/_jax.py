@@ -63,7 +63,8 @@ __all__ = [
     "unwrap_before_eager_rules",
 ]
 
-#: The JAX whose private names were found where this module looks for them.
+#: The newest JAX whose private names were found where this module looks for them. (The oldest is
+#: in pyproject.toml; ``make versions`` tries the newest three.)
 _JAX_VERSION = "0.12"
 
 _missing: list[str] = []
@@ -129,7 +130,7 @@ if _missing:
         f"devicearray builds on names that JAX does not promise to keep, and this JAX "
         f"(jax {jax.__version__}, jaxlib {_jaxlib_version.__version__}) lacks:\n  "
         + "\n  ".join(_missing)
-        + f"\ndevicearray was written for jax {_JAX_VERSION}. Install a version of the two that "
+        + f"\ndevicearray knows jax up to {_JAX_VERSION}. Install a version of the two that "
         "fit each other: pip install --upgrade devicearray, or "
         f"pip install 'jax=={_JAX_VERSION}.*'."
     )
