@@ -3,6 +3,9 @@
 That it refuses every way to wait, before the wait, is in ``test_record_waits.py``.
 """
 
+import asyncio
+import contextlib
+import io
 import logging
 import pickle
 import warnings
@@ -12,9 +15,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from matplotlib.figure import Figure
 
 import devicearray as da
 from devicearray import _jax
+from tests import test_record_programs
+from tests.test_record_programs import BATCH, HIDDEN, new_state, update
 
 X = jnp.float32(2.0)
 
@@ -63,7 +70,7 @@ def test_the_message_names_the_line_the_value_and_the_way_out():
         assert part in message
 
 
-def test_several_arrays_and_side_effects_are_named():
+def test_several_arrays_are_counted():
     with da.sync_guard("error"), pytest.raises(da.HostSyncError, match="2 device values"):
         jax.block_until_ready((X, X + 1))
 
@@ -86,6 +93,15 @@ def test_warn_warns_at_the_line_and_goes_on():
     assert warning.filename == __file__
     with open(__file__, encoding="utf-8") as file:
         assert "assert float(X) == 2.0" in file.read().splitlines()[warning.lineno - 1]
+
+
+def test_a_warning_that_is_an_error_is_raised_before_the_wait():
+    gate = da.Gate()
+    held = gate(X)
+    with da.sync_guard("warn"), pytest.raises(da.HostSyncWarning, match="float waits"):
+        float(held)
+    assert not gate.is_open
+    gate.open()
 
 
 def test_warn_shows_a_line_once_as_pythons_warnings_do():
@@ -116,6 +132,16 @@ def test_allow_admits_triggers_by_name():
         jnp.nonzero(jnp.arange(3))
 
 
+@pytest.mark.parametrize(
+    "trigger",
+    # NumPy's and JAX's functions that resemble others, and anybody's.
+    ["np.unique", "np.asanyarray", "np.array_str", "flatnonzero", "device_put", "lab.report"],
+)
+def test_allow_takes_the_name_of_any_function(trigger):
+    with da.sync_guard("error", allow=(trigger,)):
+        assert refused()
+
+
 def test_sync_allowed_admits_a_region_and_nests():
     with da.sync_guard("error"):
         with da.sync_allowed():
@@ -130,6 +156,15 @@ def test_sync_allowed_ends_with_an_exception():
         with pytest.raises(ValueError, match="out"), da.sync_allowed():
             raise ValueError("out")
         assert refused()
+
+
+def test_sync_allowed_admits_nothing_in_other_threads():
+    def guarded():
+        with da.sync_guard("error"):
+            return refused()
+
+    with ThreadPoolExecutor(1) as pool, da.sync_allowed():
+        assert pool.submit(guarded).result() is True
 
 
 def test_a_recording_marks_what_was_allowed():
@@ -183,6 +218,12 @@ def test_the_innermost_guard_decides():
         assert refused()
 
 
+def test_a_guard_ends_with_an_exception():
+    with pytest.raises(ValueError, match="out"), da.sync_guard("error"):
+        raise ValueError("out")
+    assert not refused()
+
+
 def test_one_guard_may_be_entered_again():
     guard = da.sync_guard("error")
     with guard:
@@ -222,6 +263,97 @@ def test_only_the_thread_that_asked_is_guarded():
             guard.stop()
         pool.submit(guard.stop).result()
         assert pool.submit(refused).result() is False
+
+
+def test_the_coroutines_of_the_thread_are_guarded():
+    async def train():
+        await asyncio.sleep(0)
+        return float(X)
+
+    with da.sync_guard("error"), pytest.raises(da.HostSyncError, match="float waits"):
+        asyncio.run(train())
+    assert asyncio.run(train()) == 2.0
+
+
+def test_a_refusal_is_not_taken_for_an_error_of_the_program():
+    def robust():
+        try:
+            return float(X)
+        except Exception:
+            return 0.0
+
+    with da.sync_guard("error"):
+        assert refused(robust)
+        assert refused(lambda: np.array_equal([2.0], X))  # to which any exception means: no
+        assert refused(lambda: logging.getLogger("tests").error("%s", X))
+
+
+# Programs.
+
+
+def train(read, steps=3):
+    state = new_state()
+    for _ in range(steps):
+        state, metrics = update(state, BATCH)
+        read(state, metrics)
+    return state
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_a_hidden_sync_in_a_training_loop_is_refused(name, capsys, caplog):
+    read, trigger = HIDDEN[name]
+    train(read)
+    with da.sync_guard("error"), pytest.raises(da.HostSyncError) as caught:
+        train(read)
+    assert (caught.value.trigger, caught.value.site.file) == (
+        trigger,
+        test_record_programs.__file__,
+    )
+
+
+def test_a_loop_without_a_hidden_sync_is_let_pass():
+    losses = []
+    with da.sync_guard("error"):
+        state = train(lambda state, metrics: losses.append(metrics["loss"]))
+        with da.sync_allowed():
+            assert len(jnp.stack(losses).tolist()) == int(state["step"]) == 3
+
+
+def test_a_cell_that_displays_an_array_ends_with_the_refusal():
+    shell = InteractiveShell.instance()
+    gate = da.Gate()
+    shell.user_ns["held"] = gate(jnp.arange(4.0))
+    try:
+        with contextlib.redirect_stdout(io.StringIO()) as out, da.sync_guard("error"):
+            error = shell.run_cell("x = 1\nheld").error_in_exec
+            assert shell.run_cell("x + 1").result == 2
+        assert not gate.is_open
+        gate.open()
+        assert isinstance(error, da.HostSyncError)
+        assert (error.trigger, error.site.line, error.site.source) == ("display", 2, "held")
+        assert "HostSyncError" in out.getvalue()
+    finally:
+        InteractiveShell.clear_instance()
+
+
+def test_a_prompt_that_displays_an_array_is_refused(capsys):
+    code = compile("held", "<stdin>", "single")
+    with da.sync_guard("error"), pytest.raises(da.HostSyncError, match="repr waits for"):
+        exec(code, {"held": X})
+    assert capsys.readouterr().out == ""
+
+
+def test_a_library_that_reads_is_named_or_the_line_that_called_it():
+    axes = Figure().subplots()
+    with da.sync_guard("error"), pytest.raises(da.HostSyncError, match=r"np\.asarray waits"):
+        axes.plot(jnp.arange(4.0))
+    with (
+        da.sync_guard("error", skip="matplotlib"),
+        pytest.raises(da.HostSyncError, match="plot waits") as caught,
+    ):
+        axes.plot(jnp.arange(4.0))  # mine
+    assert caught.value.site.source == "axes.plot(jnp.arange(4.0))  # mine"
+    axes.plot(jnp.arange(4.0))
 
 
 def test_jax_is_in_order_after_a_refusal():

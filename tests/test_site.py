@@ -1,11 +1,22 @@
 """Whose line it was: the site and the trigger, through libraries, prompts and odd formatting."""
 
+import asyncio
+import contextlib
 import copy
+import doctest
+import functools
 import importlib
+import json
 import logging
+import operator
+import pprint
+import runpy
+import statistics
 import sys
+import textwrap
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +27,7 @@ from numpy import asarray as aa
 import devicearray as da
 from devicearray import _site
 from devicearray._site import Finder, Site, finder
+from tests.eight_devices import on_eight
 
 X = jnp.arange(3.0)
 S = jnp.float32(2.0)
@@ -67,6 +79,43 @@ def test_a_module_that_was_run_has_its_own_name(library):
     assert (sync.file, sync.trigger) == (__file__, "mylab4.train.report")
 
 
+def test_of_libraries_that_call_each_other_the_innermost_that_is_not_skipped_is_named(library):
+    inner = library("innerlab", "def report(loss):\n    return float(loss)\n")
+    outer = library("outerlab", "import innerlab\ndef log(x):\n    innerlab.report(x)\n")
+    for skip, file, trigger in (
+        ((), inner.__file__, "float"),
+        ("innerlab", outer.__file__, "innerlab.report"),
+        ("outerlab", inner.__file__, "float"),
+        (("innerlab", "outerlab"), __file__, "outerlab.log"),
+    ):
+        [sync] = syncs(lambda: outer.log(S), skip=skip)
+        assert (sync.file, sync.trigger) == (file, trigger)
+
+
+def test_generated_code_is_told_apart_by_the_module_it_is_run_in(library):
+    library("genlab", "")
+    code = compile("float(value)", "<string>", "exec")
+    for module, file in (("genlab", __file__), ("__main__", "<string>"), ("genlab", __file__)):
+        [sync] = syncs(lambda m=module: exec(code, {"__name__": m, "value": S}), skip="genlab")
+        assert sync.file == file
+
+
+def test_what_a_dataclass_or_attrs_generates_is_not_a_line_of_the_users(library, capsys):
+    lab = library(
+        "classlab",
+        "from dataclasses import dataclass\n@dataclass\nclass Metrics:\n    loss: object\n",
+    )
+    assert [sync.source for sync in syncs(lambda: print(lab.Metrics(S)))] == [
+        "assert [sync.source for sync in syncs(lambda: print(lab.Metrics(S)))] == ["
+    ]
+    names = {}
+    text = "def __repr__(self):\n    return repr(self.loss)\n"
+    exec(compile(text, "<attrs generated repr classlab.Metrics>", "exec"), names)
+    Metrics = type("Metrics", (), {"__repr__": names["__repr__"], "loss": S})
+    [sync] = syncs(lambda: print(Metrics()))
+    assert (sync.file, sync.trigger) == (__file__, "print")
+
+
 def test_recordings_that_skip_differently_name_different_lines(library):
     lab = library("mylab3", "def report(loss):\n    return float(loss)\n")
     with da.record() as all_lines, da.record(skip="mylab3") as mine:
@@ -93,6 +142,15 @@ def test_without_a_line_of_the_users_the_nearest_is_named():
         (lambda: repr([S]), "repr"),
         (lambda: np.concatenate([np.ones(1), X]), "np.concatenate"),
         (lambda: aa(X), "np.asarray"),
+        (lambda: statistics.fmean([S]), "statistics.fmean"),
+        (lambda: json.dumps({"loss": S}, default=float), "json.dumps"),
+        (lambda: pprint.pformat([S]), "pprint.pformat"),
+        (lambda: textwrap.shorten(str(S), 10), "str"),
+        (lambda: functools.partial(float, S)(), "float"),
+        (lambda: operator.methodcaller("item")(S), "item"),
+        (lambda: operator.attrgetter("T")(S).item(), "item"),
+        (lambda: sorted([S, S + 1]), "bool"),
+        (lambda: SimpleNamespace(xp=np).xp.asarray(X), "np.asarray"),
     ],
 )
 def test_the_trigger_is_what_the_line_calls(wait, trigger, capsys, caplog):
@@ -106,6 +164,13 @@ def test_a_name_is_followed_to_the_function_it_stands_for(capsys):
     assert syncs(lambda: p(S))[0].trigger == "print"
     for function, trigger in ((np.sin, "np.sin"), (memoryview, "memoryview"), (np.sin, "np.sin")):
         assert [sync.trigger for sync in syncs(lambda f=function: f(X))] == [trigger]
+
+
+def test_a_name_that_hides_a_builtin_is_not_taken_for_it(capsys):
+    str = np.asarray  # noqa: A001
+    print = repr  # noqa: A001
+    assert [sync.trigger for sync in syncs(lambda: str(X))] == ["np.asarray"]
+    assert [sync.trigger for sync in syncs(lambda: print(X))] == ["repr"]
 
 
 def test_one_line_may_call_one_function_and_then_another():
@@ -123,6 +188,17 @@ def test_a_call_over_several_lines_is_read_whole(capsys):
         )
     [sync] = log.syncs
     assert (sync.trigger, sync.source) == ("print", "print(")
+
+
+def test_an_expression_over_several_lines_is_named_by_a_line_of_it():
+    with da.record() as log:
+        value = (
+            X
+            [0]
+            .item()
+        )  # fmt: skip
+    [sync] = log.syncs
+    assert (sync.trigger, sync.source, value) == ("item", ".item()", 0.0)
 
 
 def test_columns_are_counted_in_bytes(capsys):
@@ -155,6 +231,101 @@ def test_comprehensions_generators_and_classes_are_lines_of_their_own():
 
     [sync] = syncs(define)
     assert (sync.function, sync.source) == ("Config", "scale = float(S)")
+
+
+def test_a_lambda_in_a_comprehension_is_a_line_of_its_own():
+    def read():
+        readers = [
+            lambda value: float(value) + 1  # the lambda
+            for _ in range(2)
+        ]
+        return [reader(S) for reader in readers]
+
+    found = syncs(read)
+    assert [(sync.function, sync.source) for sync in found] == [
+        ("<lambda>", "lambda value: float(value) + 1  # the lambda")
+    ] * 2
+
+
+def test_the_innermost_function_is_named_and_not_what_decorates_or_calls_it():
+    def logged(function):
+        @functools.wraps(function)
+        def wrapper(*args):
+            return function(*args)
+
+        return wrapper
+
+    @contextlib.contextmanager
+    def reading(value):
+        yield float(value)
+
+    class Model:
+        def __repr__(self):
+            return f"loss {S:.1f}"
+
+        @property
+        def loss(self):
+            return S.item()
+
+    @logged
+    @functools.lru_cache
+    @logged
+    def loss():
+        return float(S)
+
+    async def later():
+        await asyncio.sleep(0)
+        return int(S)
+
+    def enter():
+        with reading(S):
+            pass
+
+    for wait, function, trigger in (
+        (loss, "loss", "float"),
+        (lambda: repr(Model()), "__repr__", "format"),
+        (lambda: Model().loss, "loss", "item"),
+        (enter, "reading", "float"),
+        (lambda: asyncio.run(later()), "later", "int"),
+    ):
+        [sync] = syncs(wait)
+        assert (sync.file, sync.function, sync.trigger) == (__file__, function, trigger)
+
+
+def test_an_assertion_that_pytest_rewrites_is_its_line():
+    with da.record() as log:
+        assert S > 1
+    assert [(sync.trigger, sync.source) for sync in log.syncs] == [("bool", "assert S > 1")]
+
+
+def test_a_script_and_an_example_in_a_docstring_are_lines_of_the_users(tmp_path, capsys):
+    script = tmp_path / "train.py"
+    script.write_text("import jax.numpy as jnp\nprint(jnp.float32(2.0))\n", "utf-8")
+    [sync] = syncs(lambda: runpy.run_path(str(script)))
+    assert (sync.file, sync.line, sync.trigger) == (str(script), 2, "print")
+
+    test = doctest.DocTestParser().get_doctest(">>> print(S)\n2.0\n", {"S": S}, "page", None, 0)
+    [sync] = syncs(lambda: doctest.DocTestRunner().run(test))
+    assert (sync.file, sync.line, sync.trigger) == ("<doctest page[0]>", 1, "print")
+    assert sync.source == "print(S)"
+
+
+def test_a_thread_of_the_runtime_has_no_line(capfd):
+    @jax.jit
+    def show(x):
+        jax.debug.print("{}", x)
+        return x
+
+    x = on_eight(jnp.arange(16.0))
+    show(x)
+    jax.effects_barrier()
+    with da.record() as log:
+        show(x)
+        jax.effects_barrier()
+    callback, barrier = log.syncs
+    assert (callback.trigger, callback.site) == ("callback", None)
+    assert (callback.file, callback.line, callback.function, callback.source) == (None,) * 3 + ("",)
+    assert barrier.function == "test_a_thread_of_the_runtime_has_no_line"
 
 
 def test_code_that_took_the_address_of_other_code_is_not_taken_for_it():

@@ -92,6 +92,7 @@ _REMEDIES: Final = {
     "indexing": "A boolean mask has a shape that depends on values: jnp.where(mask, x, 0).",
     "nonzero": "The shape depends on values: give size=...",
     "unique": "The shape depends on values: give size=...",
+    "jit": "Give it arrays as arguments, not in a closure; and do not order side effects.",
     "np.asarray": "Use jax.numpy, which stays on the device.",
     "np.array": "Use jax.numpy, which stays on the device.",
     "block_until_ready": "Only a timing needs it: a value is waited for when it is read.",

@@ -87,6 +87,7 @@ _USER: Final = 1
 _ARRAYS: Final = 2  # JAX, NumPy and this package: what implements arrays
 _LIBRARY: Final = 3  # the standard library, the programs that run the user's, and what is skipped
 _INSTRUMENT: Final = 4  # the hooks, and what JAX and this package wrap around functions
+_CALLBACK: Final = 5  # what calls a program's host callback
 
 _HERE: Final = Path(__file__).parent
 _NUMPY: Final = f"{Path(np.__file__).parent}/"
@@ -103,6 +104,12 @@ _INSTRUMENT_FILES: Final = frozenset(
     [f"{_HERE}/{name}.py" for name in ("_site", "_boundary", "_record", "_guard", *_MIRRORS)]
     + [f"{jax}_src/{name}.py" for jax in _ARRAY_FOLDERS for name in ("traceback_util", "profiler")]
 )
+
+_CALLBACK_FILES: Final = frozenset(
+    f"{jax}_src/{name}.py" for jax in _ARRAY_FOLDERS for name in ("callback", "buffer_callback")
+)
+#: The functions there that the runtime calls. Others are called by the user's line.
+_CALLED_BACK: Final = frozenset({"_wrapped_callback", "wrapped_callback"})
 
 #: Programs that run the user's code: a prompt, a notebook, a test runner. Their frames lie
 #: between the user's line and the display of its value.
@@ -123,11 +130,9 @@ _PROTOCOLS: Final = {
     "__iter__": "iteration",
     "__next__": "iteration",
     "__reduce__": "pickle",
-    # What C++ calls where a jitted function enters Python, and where a program leaves it.
+    # What C++ calls where a jitted function enters Python.
     "cache_miss": "jit",
     "cc_shard_arg": "jit",
-    "wrapped_callback": "callback",
-    "_wrapped_callback": "callback",
     "_value": "value",
     # Functions of JAX and of this package that are not named as what the user wrote.
     "<genexpr>": "iteration",
@@ -204,7 +209,8 @@ class Finder:
 
     def __init__(self, skip: Iterable[str] = ()) -> None:
         self._skip = tuple(skip)
-        self._kinds: dict[str, int] = dict.fromkeys(_INSTRUMENT_FILES, _INSTRUMENT)
+        self._kinds = dict.fromkeys(_INSTRUMENT_FILES, _INSTRUMENT)
+        self._kinds |= dict.fromkeys(_CALLBACK_FILES, _CALLBACK)
         self._known: dict[tuple[int, int, int, str], _Known] = {}
 
     def find(self, hook: str) -> Found:
@@ -218,6 +224,7 @@ class Finder:
         kinds = self._kinds
         frame: FrameType | None = sys._getframe(2)  # the hook, or what it called
         below: FrameType | None = None  # the outermost library frame so far
+        callback: FrameType | None = None
         outside: tuple[FrameType, FrameType | None] | None = None
         while frame is not None:
             kind = kinds.get(frame.f_code.co_filename) or self._classify(frame)
@@ -225,16 +232,19 @@ class Finder:
                 break
             if kind == _LIBRARY and outside is None:
                 outside = frame, below
-            if kind != _INSTRUMENT:
+            if kind == _CALLBACK:
+                callback = frame
+            elif kind != _INSTRUMENT:
                 below = frame
             frame = frame.f_back
         else:
             # No line is the user's: a thread that runs ``float`` itself, say. The innermost frame
             # that is at least not of an array library is the next best.
             if outside is None:
-                return Found(None, _trigger_of(below) if below else hook)
+                return Found(None, "callback" if callback else hook)
             frame, below = outside
 
+        below = callback or below  # What led to the callback did not read.
         code, called = frame.f_code, below.f_code if below else None
         key = id(code), frame.f_lasti, id(called), hook
         known = self._known.get(key)
@@ -307,8 +317,8 @@ def in_host_callback() -> bool:
     """Tell whether the caller was called by a program, to which it is a host callback."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        name, file = frame.f_code.co_name, frame.f_code.co_filename
-        if _PROTOCOLS.get(name) == "callback" and file.startswith(_ARRAY_FOLDERS):
+        code = frame.f_code
+        if code.co_name in _CALLED_BACK and code.co_filename in _CALLBACK_FILES:
             return True
         frame = frame.f_back
     return False
@@ -337,6 +347,8 @@ def _line(frame: FrameType) -> str:
 def _trigger_of(frame: FrameType) -> str:
     """Return what a user would call the library function that runs in `frame`."""
     name, file, module = frame.f_code.co_name, frame.f_code.co_filename, _module_of(frame)
+    if file in _CALLBACK_FILES:
+        return "callback"
     known = _FUNCTIONS.get((module, name)) or _PROTOCOLS.get(name)
     if known is not None:
         return known
