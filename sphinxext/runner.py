@@ -11,6 +11,7 @@ disagree with the runner.
 from __future__ import annotations
 
 import doctest
+import linecache
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -55,6 +56,8 @@ class CheckedRunner(doctest.DocTestRunner):
     ) -> doctest.TestResults:
         """Run the examples of `test`, each that breaks a rule replaced by one that says so."""
         test.examples = list(_within_rules(test.examples))
+        test.name = f"{test.name}, block {len(self.executed) + 1}"
+        _keep_sources(test)
         self.executed.append(Executed(test.filename or "", test.lineno or 0, []))
         return super().run(test, compileflags, out, clear_globs)
 
@@ -64,6 +67,18 @@ class CheckedRunner(doctest.DocTestRunner):
         """Note an example that is about to be executed; `doctest` calls this for no other."""
         self.executed[-1].examples.append((example.lineno, _first_line(test, example)))
         super().report_start(out, test, example)
+
+
+def _keep_sources(test: doctest.DocTest) -> None:
+    """Let a later block read the source of a function that this one defines.
+
+    `doctest` knows the source of the block that is running only. What it executes is named after
+    the block, so each needs a name of its own.
+    """
+    for number, example in enumerate(test.examples):
+        name = f"<doctest {test.name}[{number}]>"
+        lines = example.source.splitlines(keepends=True)
+        linecache.cache[name] = len(example.source), None, lines, name
 
 
 def _first_line(test: doctest.DocTest, example: doctest.Example) -> str:
