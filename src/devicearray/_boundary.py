@@ -189,7 +189,8 @@ def _always(_subject: Any) -> bool:
 
 def _array_is_ready(array: Any) -> bool | None:
     try:
-        ready: bool = array.is_ready()
+        # JAX 0.10 ends the process when it is asked whether a deleted array is ready.
+        ready: bool | None = None if array.is_deleted() else array.is_ready()
     except Exception:  # It was deleted, and the wait itself will say so.
         return None
     return ready

@@ -17,6 +17,7 @@ from __future__ import annotations
 import enum
 import inspect
 import re
+import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -36,10 +37,12 @@ class Kind(enum.Enum):
 
 
 #: How annotations spell the types that are arrays. JAX resolves some of them when a function is
-#: defined, so that ArrayLike can also appear as the union that it names.
+#: defined, so that ArrayLike can also appear as the union that it names, in either spelling.
+_UNION = r"(?: \| |, )".join(
+    re.escape(inspect.formatannotation(one)) for one in typing.get_args(jax.typing.ArrayLike)
+)
 _ARRAY_LIKE = re.compile(
-    r"jax\.Array \| numpy\.ndarray \| numpy\.bool \| numpy\.number \| bool \| int \| float \| "
-    r"complex|\b(?:jax\.Array|ArrayLike|RealArray|IntegerArray|Array|ndarray|Key)\b"
+    rf"{_UNION}|\b(?:jax\.Array|ArrayLike|RealArray|IntegerArray|Array|ndarray|Key)\b"
 )
 #: What makes the rest of an annotation static for some values.
 _STATIC = re.compile(r"\b(?:int|str|DimSize|Shape|slice|Callable)\b")
