@@ -2,7 +2,7 @@
 
 Each call is timed as it is, and within a recording. The values are ready and the programs tiny, so
 that the difference is all instrument: the goals are 3 us for a dispatch and 4 us for a host sync.
-While nobody records there is nothing to measure: ``tests/test_boundary.py`` shows that JAX's
+While nobody records there is nothing to measure: ``tests/test_record.py`` shows that JAX's
 functions are the same objects as before.
 """
 
