@@ -337,6 +337,22 @@ def test_dispatches_before_the_profile_are_not_taken_for_those_within_it():
     assert log.dispatches[0].returned < runs[0].start < log.syncs[1].end
 
 
+def test_what_another_thread_dispatches_when_the_recording_is_over_is_not_part_of_it(monkeypatch):
+    recording = da.record(profile=True)
+    log = recording.start()
+    step(MATRIX).block_until_ready()
+    profile = recording._running[2]
+    stop = profile._stop
+
+    def dispatch_and_stop():
+        step(MATRIX).block_until_ready()
+        return stop()
+
+    monkeypatch.setattr(profile, "_stop", dispatch_and_stop)
+    recording.stop()
+    assert [run.dispatch for run in log.runs] == [0]
+
+
 def test_each_thread_has_its_own_runs():
     functions = [jax.jit(called(f"of_{i}")) for i in range(4)]
     for function in functions:

@@ -562,8 +562,9 @@ def test_slices_have_the_line_and_what_else_is_known_as_arguments(perfetto):
     site = {"file": "train.py", "line": 7, "function": "train", "source": SITE.source}
     args = {(one["cat"], one["name"]): one["args"] for one in reversed(trace.slices)}
     assert args["compile", "f"] == {"persistent_cache_hit": False} | site
-    assert args["dispatch", "f"] == {"host_arguments": 2, "host_bytes": 9} | site
-    assert args["dispatch", "g"] == {"host_arguments": 2, "host_bytes": 9}
+    dispatch_args = {"host_arguments": 2, "host_bytes": 9}
+    assert args["dispatch", "f"] == {"dispatch": 0} | dispatch_args | site
+    assert args["dispatch", "g"] == {"dispatch": 1} | dispatch_args
     sync_args = {"was_ready": True, "nbytes": 4, "copied": True, "allowed": False}
     assert args["host sync", "float"] == sync_args | site
     transfer_args = {"direction": "host to device", "arrays": 8, "nbytes": 64}

@@ -23,8 +23,8 @@ of the function that was dispatched; which of the dispatches of that name it was
 - If several threads did, or there are several devices, nothing decides, and these runs are given
   no dispatch.
 
-What was in flight when the profile began is run within it, and was not dispatched within it. Then
-the dispatches are counted from the end; and if something is in flight at the end as well, not at
+What was in flight when the profile began runs within it, but was dispatched before. If something
+was, dispatches are counted from the end, and if something is in flight at the end as well, not at
 all. A run that turns out to precede its dispatch shows that some of this does not hold, and no run
 of that name is given a dispatch. Dispatches of one name that several threads make at the same
 moment may be exchanged for one another. (The refused alternative, to match by time alone, always
@@ -66,7 +66,8 @@ class Profile:
     """
 
     def __init__(self) -> None:
-        began = _Moment.now()
+        self._began_idle = _is_idle()
+        self._began = _Moment.now()
         try:
             self._stop: Callable[[], Any] = _jax.start_profile()
         except RuntimeError as error:
@@ -75,8 +76,6 @@ class Profile:
                 "recording or by jax.profiler, and JAX has only one profiler. End that first, or "
                 "record without profile=True."
             ) from error
-        self._began = began
-        self._began_idle = _is_idle()
 
     def stop(self, origin: int, events: Iterable[Event]) -> tuple[Run, ...] | None:
         """End the profile; return what the devices ran, in seconds after `origin`.
@@ -91,7 +90,8 @@ class Profile:
         Returns
         -------
         tuple of Run or None
-            In the order in which they began. None, with a warning, if the times are lost.
+            In the order in which they began, without those that began when the recording was over.
+            None, with a warning, if the times are lost.
         """
         idle = _Idle(self._began_idle, _is_idle(0.0 if self._began_idle else _PATIENCE))
         ended = _Moment.now()
@@ -108,8 +108,10 @@ class Profile:
             _warn_of_loss("something else stopped the profiler")
             return None
         clock = _Clock(self._began, ended, limits.start, origin)
-        launches = _launches(execution.on(clock) for execution in executions)
-        dispatches = _dispatches(events, since=(self._began.ours - origin) * _NANO)
+        start, end = ((moment.ours - origin) * _NANO for moment in (self._began, ended))
+        on_clock = [execution.on(clock) for execution in executions]
+        launches = _launches(execution for execution in on_clock if execution.start < end)
+        dispatches = _dispatches(events, since=start)
         return tuple(_runs(launches, _matched(dispatches, launches, idle)))
 
 

@@ -48,6 +48,19 @@ class Timeline:
     log : Log
         The recording.
 
+    Notes
+    -----
+    *Wait before the recording ends.* What is in flight when it ends is not seen to finish.
+
+    *Runs are told apart by name and order.* JAX's profiler does not say which dispatch a run
+    belongs to. The k-th dispatch of a program is its k-th launch; dispatches that several threads
+    make at the same moment may be exchanged for one another. Where several threads dispatch
+    different programs of one name, or one thread does so to several devices, a run may belong to no
+    dispatch: `unmatched` counts the dispatches that are left without one.
+
+    *On a GPU or a TPU this was not tried.* None was at hand: how their profiles are read was
+    written from the source of XLA.
+
     Examples
     --------
     A gate holds the device back, so that the host runs ahead by all that it dispatches:
@@ -168,9 +181,10 @@ class Timeline:
         """Write a file that https://ui.perfetto.dev opens.
 
         It is in Chrome's trace event format, which chrome://tracing and other viewers read as well.
-        The host and each device are a process, and each thread is a track. Arrows lead from the
-        dispatches to their runs, and the run-ahead is a counter. What the log knows of an event is
-        among its arguments.
+        The host and each device are a process, and each thread is a track. An arrow leads from a
+        dispatch to each of its runs that was not over when it returned. The run-ahead is a counter.
+        What the log knows of an event is among its arguments; ``dispatch`` is the number of a
+        dispatch, and of that of a run.
 
         Parameters
         ----------
@@ -526,7 +540,8 @@ class _Trace:
         self._begin, _ = _extent(self._log)
         self._names: list[_Entry] = []
         self._entries: list[_Entry] = []
-        self._slices: dict[int, _Entry] = {}  # of events, by their identity
+        self._dispatches = _of(self._log.events, Dispatch)
+        self._slices: dict[int, _Entry] = {}  # of dispatches, by their number
         self._add_host()
         for number, device in enumerate(_devices(self._log), start=1):
             self._add_device(device, number)
@@ -541,26 +556,29 @@ class _Trace:
 
     def _add_host(self) -> None:
         self._add_names("process", "host", 0, pid=_HOST)
+        numbers = {id(dispatch): number for number, dispatch in enumerate(self._dispatches)}
         place = _HOST
         for thread in _threads(self._log):
             for name, events in self._on_tracks(thread, nests=True):
                 self._add_names("thread", name, place, pid=_HOST, tid=place)
                 for event in events:
-                    self._slices[id(event)] = self._add_slice(event, _HOST, place)
+                    slice_ = self._add_slice(event, _HOST, place)
+                    if isinstance(event, Dispatch):
+                        number = numbers[id(event)]
+                        slice_["args"]["dispatch"] = number
+                        self._slices[number] = slice_
                 place += 1
 
     def _add_device(self, device: _Lane[Run], number: int) -> None:
         process = place = _DEVICES * number
-        dispatches = _of(self._log.events, Dispatch)
         self._add_names("process", device.name, number, pid=process)
         for _, runs in self._on_tracks(device, nests=False):
             self._add_names("thread", "runs", place, pid=process, tid=place)
             for run in runs:
                 slice_ = self._add_slice(run, process, place)
                 if run.dispatch is not None:
-                    dispatch = dispatches[run.dispatch]
-                    slice_["args"] |= _site(dispatch)
-                    self._add_arrow(self._slices[id(dispatch)], slice_)
+                    slice_["args"] |= _site(self._dispatches[run.dispatch])
+                    self._add_arrow(self._slices[run.dispatch], slice_)
             place += 1
 
     def _add_run_ahead(self, steps: _Steps) -> None:
