@@ -272,7 +272,10 @@ def test_codes_of_one_name_are_told_apart_by_the_order_on_their_device(monkeypat
 
 def test_codes_of_one_name_on_one_device_and_on_several_are_told_apart(monkeypatch):
     calls = names_by_size(8, 64, 200)
-    calls += [(jax.jit(called(f"g_{i}", i)), on_eight(x, "i")) for i, (_, x) in enumerate(calls)]
+    # Element by element: programs that talk to each other would wait for those of one device.
+    calls += [
+        (jax.jit(called(f"g_{size}")), on_eight(jnp.ones(size), "i")) for size in (8, 64, 200)
+    ]
     jax.block_until_ready([function(x) for function, x in calls])
     expected, found = matched_under_one_name(
         monkeypatch, lambda: [function(x) for function, x in 3 * [*calls, *reversed(calls)]]
@@ -316,14 +319,14 @@ def test_between_what_was_in_flight_before_and_what_still_is_nothing_is_claimed(
     before, after = da.Gate(), da.Gate()
     early = step(before(MATRIX))
     with da.record(profile=True) as log:
-        y = step(early)
+        y = step(step(early))
+        held = step(after(y))
         before.open()
         y.block_until_ready()
-        held = step(after(y))
     after.open()
     held.block_until_ready()
     runs = [run for run in log.runs if run.program == "jit_step"]
-    assert [run.dispatch for run in runs] == [None, None]
+    assert [run.dispatch for run in runs] == [None, None, None]
 
 
 def test_dispatches_before_the_profile_are_not_taken_for_those_within_it():
