@@ -453,7 +453,7 @@ WAYS = {
 }
 
 if jax.__version_info__ < (0, 12):
-    # There a dispatch to several CPU devices waits for its arguments, within C++ and unseen.
+    # There the next dispatch to all devices waits while a gate stands on each, in C++ and unseen.
     for name in [name for name, way in WAYS.items() if way.kind in ("split", "replicated")]:
         if WAYS[name].trigger is None:
             del WAYS[name]

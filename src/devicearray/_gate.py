@@ -453,7 +453,8 @@ class Gate:
     waits too, whether or not it uses the result. What other threads dispatch, or what runs on
     other devices, goes on as long as the runtime has a thread for it: it has as many as the
     machine has processors, or as there are devices if those are more, and on each device a
-    program at a closed gate keeps one.
+    program at a closed gate keeps one. (Before JAX 0.12, the next dispatch to all devices waits
+    while a gate stands on each of them.)
 
     *Keep the gate.* A gate that is no longer referred to opens, as does every gate when Python
     ends, so that nothing is left hanging. (A thread that is not a daemon and waits behind a gate
