@@ -527,8 +527,14 @@ def test_other_names_are_not_affected():
 
 def test_a_launch_that_is_not_over_everywhere_is_not_finished():
     half = launch(10, 7, devices=2, launched=1.5)
+    whole = half + launch(10, 7, device="cpu:1", devices=2, launched=1.5)
     assert matched(THREE, [half]) == [None]
-    assert matched(THREE, [half + launch(10, 7, "cpu:1", devices=2, launched=1.5)]) == [1]
+    assert matched(THREE, [whole]) == [1]
+
+
+def test_a_launch_is_for_as_many_devices_as_others_of_its_program():
+    whole = launch(10, 7) + launch(10, 7, device="cpu:1")
+    assert matched(THREE, [whole, launch(11, 8), launch(12, 9, program=2)]) == [0, None, 2]
 
 
 # The profiler belongs to somebody else, or does not answer.
@@ -713,9 +719,9 @@ def test_the_kernels_of_a_gpu_are_put_together_to_runs():
     second = [kernel("copy", 2, 12, 45), kernel("copy", 6, 38, 70)]
     gpu = plane("/device:GPU:1", **{"Stream #13(Kernel)": first, "Stream #20(Kernel)": second})
     assert executions(gpu) == [
-        ("jit_f", 3, None, "gpu:1", 10, 45),
-        ("jit_f", 3, None, "gpu:1", 38, 70),
-        ("jit_g", 9, None, "gpu:1", 32, 35),
+        ("jit_f", 3, 1, "gpu:1", 10, 45),
+        ("jit_f", 3, 2, "gpu:1", 38, 70),
+        ("jit_g", 9, 1, "gpu:1", 32, 35),
     ]
 
 
@@ -723,6 +729,27 @@ def test_runs_without_numbers_are_matched_in_order():
     assert matched(THREE, [launch(12), launch(10), launch(11)]) == [2, 0, 1]
 
 
-def test_kernels_that_come_out_in_pieces_are_matched_with_no_dispatch():
-    launches = [launch(10 + i) for i in range(4)]
-    assert matched(THREE, launches, at_end=False) == [None] * 4
+@pytest.mark.parametrize("idle", list(itertools.product((True, False), repeat=2)))
+@pytest.mark.parametrize("pieces", [1, 2, 4, 9])
+def test_kernels_that_come_out_in_pieces_are_matched_with_no_dispatch(pieces, idle):
+    launches = [
+        [dataclasses.replace(part, is_certain=False) for part in launch(10 + i, i)]
+        for i in range(pieces)
+    ]
+    assert matched(THREE, launches, *idle) == [None] * pieces
+
+
+def test_kernels_of_several_gpus_that_are_as_many_as_dispatches_are_matched():
+    gpus = [
+        plane(
+            f"/device:GPU:{i}",
+            **{"Stream #1(Kernel)": [kernel("dot", k, 10 + 9 * k, 15 + 9 * k) for k in range(3)]},
+        )
+        for i in range(2)
+    ]
+    found = list(_profile._executions(SimpleNamespace(planes=gpus)))
+    launches = _profile._launches(found)
+    assert [[part.device for part in launch] for launch in launches] == 3 * [["gpu:0", "gpu:1"]]
+    assert matched(THREE, launches) == [0, 1, 2]
+    # On one of them the last is missing.
+    assert matched(THREE, _profile._launches(found[:-1])) == [0, 1, None]

@@ -233,7 +233,7 @@ def donated():
 
 def error_of(read, value):
     """Return the type of the error and its message."""
-    with pytest.raises(Exception, match="deleted") as caught:
+    with pytest.raises((RuntimeError, BufferError)) as caught:
         read(value)
     return caught.type, str(caught.value)
 

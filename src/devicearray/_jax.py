@@ -566,7 +566,9 @@ def start_profile() -> Callable[[], Any]:
 
     def stop() -> Any:
         with _profile_state.lock:
-            setattr(_profile_state, _SESSION, None)
+            # Somebody may have stopped ours and started another.
+            if getattr(_profile_state, _SESSION) is session:
+                setattr(_profile_state, _SESSION, None)
             return session.stop_and_get_profile_data()
 
     return stop

@@ -242,6 +242,8 @@ class _Execution:
         How many devices of this process do the same for that dispatch.
     launched : float or None
         When the host was done with the launch. None: not seen, or not known to be this one's.
+    is_certain : bool
+        Whether the profile says that this is one execution.
     """
 
     module: str
@@ -252,6 +254,7 @@ class _Execution:
     finish: float
     devices: int = 1
     launched: float | None = None
+    is_certain: bool = True
 
     def on(self, clock: _Clock) -> _Execution:
         launched = None if self.launched is None else clock.seconds(self.launched)
@@ -378,8 +381,8 @@ def _executions_of_modules(line: Any, device: str) -> Iterator[_Execution]:
 def _executions_of_kernels(lines: Iterable[Any], device: str) -> Iterator[_Execution]:
     """Put kernels together: a run begins where the first operation of its program comes again.
 
-    A program that begins with a loop comes out in pieces. These are more than its dispatches, and
-    are given none.
+    A program that begins with a loop comes out in pieces, which are more than its dispatches. So if
+    there are not as many as there are dispatches, they are given none.
     """
     kernels: dict[tuple[str, int], list[tuple[int, str, Any]]] = defaultdict(list)
     for line in lines:
@@ -397,14 +400,15 @@ def _executions_of_kernels(lines: Iterable[Any], device: str) -> Iterator[_Execu
         for _, operation, event in launched:
             run += operation == first
             _extend(spans, run, event)
-        for start, finish in spans.values():
+        for run, (start, finish) in spans.items():
             yield _Execution(
                 module=module,
                 program=number,
-                number=None,
+                number=run,
                 device=device,
                 start=start,
                 finish=finish,
+                is_certain=False,
             )
 
 
@@ -494,11 +498,21 @@ def _matched(
         if len(possible) == len(pairs) or len(_threads(wanted)) > 1:
             found |= possible
     # Of a launch that is not over on all of its devices it is not known when it will be.
+    devices = _devices(launches)
     return {
         number: dispatch
         for number, dispatch in found.items()
-        if len(launches[number]) >= launches[number][0].devices
+        if len(launches[number]) >= devices[launches[number][0].program]
     }
+
+
+def _devices(launches: Iterable[_Launch]) -> dict[int, int]:
+    """Return how many devices each program runs on, by the program's number."""
+    devices: dict[int, int] = defaultdict(int)
+    for launch in launches:
+        program = launch[0].program
+        devices[program] = max(devices[program], launch[0].devices, len(launch))
+    return devices
 
 
 def _threads(dispatches: Iterable[_Numbered]) -> set[int]:
@@ -523,6 +537,9 @@ def _pairs(
     dispatches: Sequence[_Numbered], launches: Mapping[int, _Launch], idle: _Idle
 ) -> dict[int, int]:
     """Match launches with dispatches of one name."""
+    are_certain = all(execution.is_certain for launch in launches.values() for execution in launch)
+    if not are_certain and len(launches) != len(dispatches):
+        return {}
     pairs = _by_return(dispatches, launches)
     matched = set(pairs.values())
     left = [(number, dispatch) for number, dispatch in dispatches if number not in matched]
