@@ -218,7 +218,7 @@ def _is_not_on_host(array: Any) -> bool:
 def _has_buffer(array: Any) -> bool:
     """Tell whether the buffer protocol serves this array; where not, it refuses at once."""
     # bfloat16, int4 and their kind have no name in that protocol.
-    return array.dtype.kind in "biufc" and _is_on_one_device(array)
+    return array.dtype.kind in "biufc" and len(array.sharding.device_set) == 1
 
 
 def _is_on_one_device(array: Any) -> bool:

@@ -128,11 +128,7 @@ class _Guarding(_boundary.Listener):
         guards = _thread.guards
         if not guards or guards[-1] is not self or _thread.allowed:
             return
-        # A host callback reads what its program gave to it, on CPU within the dispatch. There is
-        # nothing to wait for, and a refusal would be a failure of the program.
-        if was_ready and in_host_callback():
-            return
-        self.guard._meet(hook, subject)
+        self.guard._meet(hook, was_ready, subject)
 
 
 class sync_guard(contextlib.ContextDecorator):
@@ -246,9 +242,13 @@ class sync_guard(contextlib.ContextDecorator):
         refuse_what_runs_later("sync_guard", function)
         return super().__call__(function)
 
-    def _meet(self, hook: str, subject: Any) -> None:
+    def _meet(self, hook: str, was_ready: bool | None, subject: Any) -> None:
         found = self._finder.find(hook)
         if found.trigger in self._allow:
+            return
+        # A host callback reads what its program gave to it, on CPU within the dispatch. There is
+        # nothing to wait for, and a refusal would be a failure of the program.
+        if was_ready and in_host_callback():
             return
         message = _describe(found, subject)
         if self._mode == "error":
