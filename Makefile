@@ -64,7 +64,8 @@ lint: $(ready) ## Check style, format and types
 
 .PHONY: bench
 bench: $(ready) ## Run the benchmarks
-	"$(python)" -m benchmarks
+	"$(python)" -m devicearray bench --output benchmarks/results
+	"$(python)" -m benchmarks.loops
 
 # Environments of their own: .venv/jax-X.Y for each release, with the pins of requirements.txt but
 # for JAX's.

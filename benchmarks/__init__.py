@@ -1,6 +1,5 @@
-"""Speed, as ratios: ours against JAX's, measured side by side in one process.
+"""What the pages show of speed: ``results/*.json``, and the recordings that they draw.
 
-``python -m benchmarks`` runs all of it, prints a table, and writes ``benchmarks/results/*.json``
-with the machine, the versions, the date and every sample. Tests never assert a time; what this
-site says of speed it reads from those files.
+``make bench`` makes all of it. The benchmarks themselves are in the package, in
+``devicearray._bench``, where ``python -m devicearray bench`` runs them for whoever installed it.
 """

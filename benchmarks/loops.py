@@ -1,7 +1,8 @@
 """Recordings of a training loop that waits in each step, and of the same loop repaired.
 
-The two logs are what ``notes/host_syncs.rst`` draws. The loop is the page's: an update of a small
-network, whose loss is read in each step, or kept on the device and read once.
+``python -m benchmarks.loops`` writes the two logs to ``benchmarks/results``, and
+``notes/host_syncs.rst`` draws them. The loop is the page's: an update of a small network, whose
+loss is read in each step, or kept on the device and read once.
 """
 
 from __future__ import annotations
@@ -15,13 +16,9 @@ import jax.numpy as jnp
 
 import devicearray as da
 
-__all__ = ["TITLE", "write"]
-
-TITLE = "Timelines of a training loop, with a host sync in each step and without"
-
 _STEPS = 12
 _SIZE = 400
-_HERE = f"{Path(__file__).parent}/"
+_HERE = Path(__file__).parent
 
 
 @jax.jit
@@ -61,12 +58,13 @@ def _recording(loop: Callable[[Any, list[Any]], Any]) -> da.Log:
     return log
 
 
-def write(folder: Path) -> list[Path]:
-    """Record both loops and write their logs to `folder`; return the files."""
-    files = []
+def _write() -> None:
     for name, loop in {"loop_waiting": _waiting, "loop_ahead": _ahead}.items():
-        path = folder / f"{name}.json"
+        path = _HERE / "results" / f"{name}.json"
         # Where this machine keeps the file is nobody's business.
-        path.write_text(_recording(loop).to_json().replace(_HERE, ""), encoding="utf-8")
-        files.append(path)
-    return files
+        path.write_text(_recording(loop).to_json().replace(f"{_HERE}/", ""), encoding="utf-8")
+        print(f"Written: {path.relative_to(Path.cwd(), walk_up=True)}")
+
+
+if __name__ == "__main__":
+    _write()

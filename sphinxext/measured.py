@@ -17,7 +17,7 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from benchmarks.interleaved import Columns, cells, result_title
+from devicearray._bench.table import Columns, cells, result_title
 
 _RESULTS = Path("benchmarks", "results")
 

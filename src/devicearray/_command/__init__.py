@@ -12,11 +12,11 @@ import argparse
 from collections.abc import Sequence
 from typing import Final
 
-from devicearray._command import record
+from devicearray._command import bench, record
 
 __all__ = ["interpreter_options", "main"]
 
-_SUBCOMMANDS: Final = (record.add_to,)
+_SUBCOMMANDS: Final = (record.add_to, bench.add_to)
 
 
 def main(arguments: Sequence[str], interpreter: Sequence[str] = ()) -> None:
