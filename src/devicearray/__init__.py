@@ -22,6 +22,7 @@ from devicearray._log import Log
 from devicearray._methods import install as _install_methods
 from devicearray._program import Program, clear_caches, programs
 from devicearray._record import record
+from devicearray._rows import install as _install_rows
 from devicearray._site import Site
 from devicearray._timeline import Timeline
 from devicearray._wait import block_until_ready
@@ -55,3 +56,4 @@ __all__ = [
 __version__ = "0.1.0"
 
 _install_methods()
+_install_rows()

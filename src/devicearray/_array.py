@@ -24,9 +24,10 @@ What the names of this class do comes in three kinds:
 
 from __future__ import annotations
 
+import contextlib
 import operator
-from collections.abc import Callable, Iterator
-from typing import Any, final
+from collections.abc import Callable
+from typing import Any, Protocol, final
 
 import jax
 import numpy as np
@@ -34,7 +35,15 @@ import numpy as np
 from devicearray import _jax
 from devicearray._advice import advised
 
-__all__ = ["DeviceArray", "from_buffer", "named_as_jax_does", "unwrap", "wrap", "wrap_tree"]
+__all__ = [
+    "DeviceArray",
+    "from_buffer",
+    "named_as_jax_does",
+    "operand_of",
+    "unwrap",
+    "wrap",
+    "wrap_tree",
+]
 
 #: What JAX writes before the elements of an array, and what a DeviceArray writes.
 _JAX_PREFIX = "Array("
@@ -48,6 +57,49 @@ def from_buffer(name: str, doc: str | None) -> property:
         return getattr(self._buffer, name)
 
     return named_as_jax_does(name, ask, doc)
+
+
+def from_type(name: str, doc: str | None) -> property:
+    """Return a property that the abstract value answers, where there is no buffer."""
+
+    def ask(self: DeviceArray) -> Any:
+        part = self._source
+        return getattr(self._buffer if part is None else part.aval, name)
+
+    return named_as_jax_does(name, ask, doc)
+
+
+def from_place(name: str, doc: str | None) -> property:
+    """Return a property that the source answers, where there is no buffer and it lies alike."""
+
+    def ask(self: DeviceArray) -> Any:
+        return getattr(at_its_place(self), name)
+
+    return named_as_jax_does(name, ask, doc)
+
+
+class Part(Protocol):
+    """What a DeviceArray without a buffer is a part of (`_rows`). The index says which part."""
+
+    @property
+    def aval(self) -> Any:
+        """The abstract value of the part."""
+
+    @property
+    def scalar(self) -> Callable[[Any], Any] | None:
+        """Returns the part as a Python scalar, if it is one and the host has it already."""
+
+    def buffer_at(self, index: Any) -> Any:
+        """Return the part as a buffer: dispatch the programs that make it."""
+
+    def operand_at(self, index: Any) -> Any:
+        """Return what a program of ours takes in place of the buffer; None if the buffer."""
+
+    def place_at(self, index: Any) -> Any:
+        """Return an array that lies where the part will and is as ready; None if the buffer."""
+
+    def readable_at(self, index: Any) -> Any:
+        """Return what the host reads in place of the buffer; None if the buffer."""
 
 
 def named_as_jax_does(name: str, getter: Callable[[Any], Any], doc: str | None) -> property:
@@ -76,9 +128,16 @@ class DeviceArray(jax.Array):
     """
 
     # No `__dict__`, which would make every row larger: attributes cannot be set.
-    __slots__ = ("__weakref__", "_buffer")
+    __slots__ = ("__weakref__", "_buffer", "_index", "_rows", "_source")
 
     _buffer: Any
+    """The runtime buffer. Asking for it makes it, if there is none yet: see `__getattr__`."""
+    _source: Any
+    """The `Part` that this array is a part of; None as soon as it has a buffer."""
+    _index: Any
+    """Which part. It never changes."""
+    _rows: Any
+    """What the rows of this array are parts of, if some were taken; see `_rows`."""
 
     # Equality is elementwise, so that no hash can agree with it (jax#7347).
     __hash__ = None  # type: ignore[assignment]
@@ -97,25 +156,24 @@ class DeviceArray(jax.Array):
 
     # What is known before the value is.
 
-    shape = from_buffer("shape", "The lengths of the axes.")
-    dtype = from_buffer("dtype", "The type of the elements.")
-    ndim = from_buffer("ndim", "The number of axes.")
-    size = from_buffer("size", "The number of elements.")
+    shape = from_type("shape", "The lengths of the axes.")
+    dtype = from_type("dtype", "The type of the elements.")
+    ndim = from_type("ndim", "The number of axes.")
+    size = from_type("size", "The number of elements.")
     nbytes = from_buffer("nbytes", "The size of the elements in bytes.")
     itemsize = from_buffer("itemsize", "The size of one element in bytes.")
-    weak_type = from_buffer("weak_type", "Whether the dtype gives way to that of an operand.")
-    aval = from_buffer("aval", "The abstract value: what a trace knows of this array.")
+    weak_type = from_type("weak_type", "Whether the dtype gives way to that of an operand.")
 
     # Where it is.
 
-    sharding = from_buffer("sharding", "How the array lies on its devices.")
-    committed = from_buffer("committed", "Whether the array insists on its devices.")
-    device = from_buffer("device", "The device, or the sharding if there are several.")
+    sharding = from_place("sharding", "How the array lies on its devices.")
+    committed = from_place("committed", "Whether the array insists on its devices.")
+    device = from_place("device", "The device, or the sharding if there are several.")
     format = from_buffer("format", "The sharding together with the memory layout.")
-    is_fully_addressable = from_buffer(
+    is_fully_addressable = from_place(
         "is_fully_addressable", "Whether this process can reach every device of the array."
     )
-    is_fully_replicated = from_buffer(
+    is_fully_replicated = from_place(
         "is_fully_replicated", "Whether every device holds the whole array."
     )
     addressable_shards = from_buffer(
@@ -129,9 +187,14 @@ class DeviceArray(jax.Array):
     )
 
     def __getattr__(self, name: str) -> Any:
-        """Ask the buffer: for JAX's private names, on which its own functions rely."""
+        """Ask the buffer: for JAX's private names, on which its own functions rely.
+
+        Python calls this for what it does not find, and so for a slot that is not set.
+        """
         if name == "_buffer":
-            raise AttributeError(name)
+            return _make_buffer(self)
+        if name in ("_rows", "_source"):
+            return None
         try:
             return getattr(self._buffer, name)
         except AttributeError as error:
@@ -143,6 +206,12 @@ class DeviceArray(jax.Array):
 
     def __dir__(self) -> list[str]:
         return sorted(set(object.__dir__(self)) | set(dir(self._buffer)))
+
+    @property
+    def aval(self) -> Any:
+        """The abstract value: what a trace knows of this array."""
+        part = self._source
+        return self._buffer.aval if part is None else part.aval
 
     def addressable_data(self, index: int) -> Any:
         """Return the shard `index` of this process: a plain array, as the shards' ``data`` are."""
@@ -168,8 +237,26 @@ class DeviceArray(jax.Array):
             If the array was deleted or donated, or if the program that computes it failed.
         """
         with advised:
-            self._buffer.block_until_ready()
+            at_its_place(self).block_until_ready()
         return self
+
+    def is_ready(self) -> bool:
+        """Tell whether the value exists, without waiting for it.
+
+        A row that was not used yet can be when its source is.
+        """
+        with advised:
+            return bool(at_its_place(self).is_ready())
+
+    def is_deleted(self) -> bool:
+        """Tell whether the array was deleted or donated."""
+        return bool(at_its_place(self).is_deleted())
+
+    def devices(self) -> set[jax.Device]:
+        """Return the devices that the array lies on."""
+        with advised:
+            devices: set[jax.Device] = at_its_place(self).devices()
+        return devices
 
     def copy_to_host_async(self) -> None:
         """Begin to copy the value to the host, and do not wait."""
@@ -177,6 +264,9 @@ class DeviceArray(jax.Array):
             self._buffer.copy_to_host_async()
 
     def __len__(self) -> int:
+        part = self._source
+        if part is not None and part.aval.shape:
+            return int(part.aval.shape[0])
         with advised:
             return len(self._buffer)
 
@@ -186,89 +276,90 @@ class DeviceArray(jax.Array):
         self, dtype: Any = None, context: None = None, copy: bool | None = None
     ) -> np.ndarray[Any, Any]:
         with advised:
-            array: np.ndarray[Any, Any] = self._buffer.__array__(dtype, context, copy)
+            array: np.ndarray[Any, Any] = _readable(self).__array__(dtype, context, copy)
         return array
 
     def __buffer__(self, _flags: int, /) -> memoryview:
         with advised:
-            return memoryview(self._buffer)
+            return memoryview(_readable(self))
 
     # Properties, because an array of keys must not seem to have them.
     __dlpack__ = from_buffer("__dlpack__", "Hand the memory to another library.")
     __dlpack_device__ = from_buffer("__dlpack_device__", "The device, as DLPack numbers it.")
 
+    # The commonest reads of rows, in a loop over them, begin with the quick way: the host has the
+    # source, and Python makes a scalar of an element of it.
+
     def __bool__(self) -> bool:
+        part = self._source
+        if part is not None and part.scalar is not None:
+            return bool(part.scalar(self._index))
         with advised:
-            return bool(self._buffer)
+            return bool(_readable(self))
 
     def __int__(self) -> int:
+        part = self._source
+        if part is not None and part.scalar is not None:
+            return int(part.scalar(self._index))
         with advised:
-            return int(self._buffer)
+            return int(_readable(self))
 
     def __float__(self) -> float:
+        part = self._source
+        if part is not None and part.scalar is not None:
+            return float(part.scalar(self._index))
         with advised:
-            return float(self._buffer)
+            return float(_readable(self))
 
     def __complex__(self) -> complex:
         with advised:
-            return complex(self._buffer)
+            return complex(_readable(self))
 
     def __index__(self) -> int:
         with advised:
-            return operator.index(self._buffer)
+            return operator.index(_readable(self))
 
     def __hex__(self) -> str:
-        return self._buffer.__hex__()  # type: ignore[no-any-return]
+        return _readable(self).__hex__()  # type: ignore[no-any-return]
 
     def __oct__(self) -> str:
-        return self._buffer.__oct__()  # type: ignore[no-any-return]
+        return _readable(self).__oct__()  # type: ignore[no-any-return]
 
     def item(self, *args: Any) -> Any:
         """Return one element as a Python scalar."""
+        part = self._source
+        if part is not None and part.scalar is not None and not args:
+            return part.scalar(self._index)
         with advised:
-            return self._buffer.item(*args)
+            return _readable(self).item(*args)
 
     def tolist(self) -> Any:
         """Return the elements as nested lists of Python scalars."""
         with advised:
-            return self._buffer.tolist()
+            return _readable(self).tolist()
 
     def tobytes(self, order: str = "C") -> bytes:
         """Return the elements as bytes."""
         with advised:
-            data: bytes = self._buffer.tobytes(order)
+            data: bytes = _readable(self).tobytes(order)
         return data
 
     def __repr__(self) -> str:
         with advised:
-            return _represent(self._buffer)
+            return _represent(_readable(self))
 
     def __str__(self) -> str:
         with advised:
-            text = str(self._buffer)
+            text = str(_readable(self))
         # What JAX does not read for str() it writes as repr() does.
         return repr(self) if text.startswith(_JAX_PREFIX) else text
 
     def __format__(self, spec: str) -> str:
         with advised:
-            return str(self) if not spec else format(self._buffer, spec)
+            return str(self) if not spec else format(_readable(self), spec)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return wrap, (self._buffer,)
-
-    # Elements, one by one.
-
-    def __getitem__(self, index: Any, /) -> DeviceArray:
-        with advised:
-            return wrap_tree(self._buffer[index])  # type: ignore[no-any-return]
-
-    def __iter__(self) -> Iterator[DeviceArray]:
-        with advised:
-            return _elements(iter(self._buffer))
-
-    def __reversed__(self) -> Iterator[DeviceArray]:
-        with advised:
-            return _elements(reversed(self._buffer))
 
 
 _new = object.__new__
@@ -278,7 +369,47 @@ def wrap(buffer: Any) -> DeviceArray:
     """Return a DeviceArray that holds `buffer`, an array that JAX made itself."""
     array: DeviceArray = _new(DeviceArray)
     array._buffer = buffer
+    array._source = None
     return array
+
+
+def _make_buffer(array: DeviceArray) -> Any:
+    """Give an array that is a part of another a buffer of its own."""
+    part = array._source
+    if part is None:
+        # Another thread has made one since Python looked for it; if not, the array is no array.
+        with contextlib.suppress(AttributeError):
+            return object.__getattribute__(array, "_buffer")
+        raise AttributeError("_buffer")
+    buffer = part.buffer_at(array._index)
+    # In this order: whoever finds no source must find a buffer.
+    array._buffer = buffer
+    rows = array._rows
+    if rows is not None:
+        rows.rebase(buffer)
+    array._source = None
+    return buffer
+
+
+def operand_of(array: DeviceArray) -> Any:
+    """Return what a program of ours takes for an array: its buffer, or how to take a part."""
+    part = array._source
+    operand = None if part is None else part.operand_at(array._index)
+    return array._buffer if operand is None else operand
+
+
+def at_its_place(array: DeviceArray) -> Any:
+    """Return an array of JAX's that lies where this one does, and is as ready."""
+    part = array._source
+    placed = None if part is None else part.place_at(array._index)
+    return array._buffer if placed is None else placed
+
+
+def _readable(array: DeviceArray) -> Any:
+    """Return what the host reads: the buffer, or a part of a copy that the host has."""
+    part = array._source
+    readable = None if part is None else part.readable_at(array._index)
+    return array._buffer if readable is None else readable
 
 
 def unwrap(value: Any) -> Any:
@@ -300,12 +431,6 @@ def wrap_tree(tree: Any) -> Any:
     return jax.tree.map(_wrap_leaf, tree)
 
 
-def _elements(buffers: Iterator[Any]) -> Iterator[Any]:
-    with advised:
-        for buffer in buffers:
-            yield _wrap_leaf(buffer)
-
-
 def _represent(buffer: Any) -> str:
     """Return JAX's own representation with this class's name, its lines aligned again."""
     wider = len(_PREFIX) - len(_JAX_PREFIX)
@@ -316,15 +441,21 @@ def _represent(buffer: Any) -> str:
 
 
 def _take_apart(array: DeviceArray) -> tuple[tuple[Any], None]:
-    return (array._buffer,), None
+    return (array._buffer if array._source is None else _make_buffer(array),), None
 
 
 def _rebuild(_: None, buffers: tuple[Any]) -> DeviceArray:
     # `wrap`, written out: C++ calls this for each output of each call.
     array: DeviceArray = _new(DeviceArray)
     array._buffer = buffers[0]
+    array._source = None
     return array
 
 
-_jax.register_array_type(DeviceArray, _take_apart, _rebuild)
+def _type_of(array: DeviceArray) -> Any:
+    part = array._source
+    return jax.typeof(array._buffer) if part is None else part.aval
+
+
+_jax.register_array_type(DeviceArray, _take_apart, _rebuild, _type_of)
 _jax.unwrap_before_eager_rules(unwrap)

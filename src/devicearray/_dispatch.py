@@ -25,16 +25,25 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 from types import MethodType
-from typing import Any, overload
+from typing import Any, Final, overload
 
 import jax
 
 from devicearray import _jax
 from devicearray._advice import advise, advised
-from devicearray._array import DeviceArray, unwrap, wrap, wrap_tree
+from devicearray._array import DeviceArray, operand_of, unwrap, wrap, wrap_tree
 from devicearray._program import Key, Program, ProgramCache, abstract, compile_program
+from devicearray._view import Operand, taken, with_taken
 
-__all__ = ["as_jax", "bare_name", "dispatcher", "jit", "program_of"]
+__all__ = [
+    "as_jax",
+    "as_they_are",
+    "bare_array",
+    "bare_name",
+    "dispatcher",
+    "jit",
+    "program_of",
+]
 
 
 def as_jax(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -62,7 +71,7 @@ def dispatcher(
     name: str,
     as_jax_does: Callable[..., Any] | None = None,
     *,
-    bare: bool = False,
+    form: Callable[[Any], Any] = wrap_tree,
 ) -> Any:
     """Return a call that runs `jitted` as one program and gives DeviceArrays.
 
@@ -74,9 +83,10 @@ def dispatcher(
         The name that profilers show.
     as_jax_does : callable, optional
         What to call where no program can be made. Without it the error is raised.
-    bare : bool, default: False
-        Whether an output that is one array comes bare, as its buffer, so that the caller wraps
-        it. C++ can wrap it too, as it does with trees of outputs, but takes longer.
+    form : callable
+        In which form the outputs come: ``wrap_tree``, as DeviceArrays, which C++ makes;
+        `bare_array`, one array as its buffer, so that the caller wraps it, which is quicker; or
+        `as_they_are`.
 
     Returns
     -------
@@ -85,7 +95,11 @@ def dispatcher(
     """
     cache = ProgramCache()
     split = _Splitter(jitted)
-    uncompiled = as_jax(as_jax_does or jitted)
+    as_jax_itself = as_jax(as_jax_does or jitted)
+
+    def uncompiled(*args: Any, **kwargs: Any) -> Any:
+        outputs = as_jax_itself(*map(_made, args), **kwargs)
+        return jax.tree.map(unwrap, outputs) if form is as_they_are else outputs
 
     def on_miss(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         # JAX's checks of values live in its own calls, and so do its traces.
@@ -106,8 +120,8 @@ def dispatcher(
             # The program refuses arguments before it runs. Some of them JAX's own call would
             # move, and what it refuses it refuses in its own words.
             return uncompiled(*args, **kwargs), None
-        form = outputs if bare and type(outputs) is _jax.ArrayImpl else wrap_tree(outputs)
-        return form, _recipe(program, (arrays, named), outputs, form)
+        formed = form(outputs)
+        return formed, _recipe(program, (arrays, named), outputs, formed)
 
     def compile_or_none(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program | None:
         if as_jax_does is None:
@@ -121,6 +135,27 @@ def dispatcher(
     call: Any = _jax.native_call(name, on_miss, jitted, uncompiled)
     cache.forget, call.clear_cache = call.clear_cache, cache.clear
     return call
+
+
+def bare_array(outputs: Any) -> Any:
+    """Return an output that is one array as it is, and several as DeviceArrays."""
+    return outputs if type(outputs) is _jax.ArrayImpl else wrap_tree(outputs)
+
+
+def as_they_are(outputs: Any) -> Any:
+    """Return the outputs as the runtime made them."""
+    return outputs
+
+
+_taken = jax.jit(taken)
+
+
+def _made(argument: Any) -> Any:
+    """Return an argument that may be an `Operand` as an array."""
+    if not isinstance(argument, Operand):
+        return argument
+    with _jax.outside_of_traces():
+        return _taken(argument)
 
 
 def _holds_tracer(tree: Any) -> bool:
@@ -195,6 +230,7 @@ def program_of(
     name = bare_name(function)
 
     def only_arrays(*args: Any, **kwargs: Any) -> Any:
+        args = tuple(taken(arg) if isinstance(arg, Operand) else arg for arg in args)
         outputs = function(*args, **kwargs)
         leaves = jax.tree.leaves(outputs)
         inputs = {id(leaf) for leaf in jax.tree.leaves((args, kwargs))}
@@ -207,7 +243,8 @@ def program_of(
 
     only_arrays.__name__ = only_arrays.__qualname__ = name
     call: Callable[..., Any]
-    call = dispatcher(jax.jit(only_arrays, **options), name, as_jax_does or function, bare=True)
+    jitted = jax.jit(only_arrays, **options)
+    call = dispatcher(jitted, name, as_jax_does or function, form=bare_array)
     return call
 
 
@@ -257,6 +294,10 @@ def jit(fun: Any = None, /, **options: Any) -> Any:
     return _JitFunction(fun, options)
 
 
+#: The options of a function that can be given a part of an array in place of a whole one.
+_OF_WHOLE_ARRAYS: Final = frozenset({"inline", "keep_unused", "static_argnames", "static_argnums"})
+
+
 class _JitFunction:
     """What `jit` returns: a function, with the methods that `jax.jit` gives to one."""
 
@@ -266,12 +307,26 @@ class _JitFunction:
         # would take them over for its own.
         functools.update_wrapper(self, fun)
         name = getattr(fun, "__name__", type(fun).__name__)
-        self._call = dispatcher(jitted, name, bare=True)
+        self._call = dispatcher(jitted, name, form=bare_array)
+        self._call_on_parts: Any = None
+        if options.keys() <= _OF_WHOLE_ARRAYS:
+            with_parts = jax.jit(with_taken(fun), **options)
+            self._call_on_parts = dispatcher(with_parts, name, form=bare_array)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        call = self._call
+        operands = []
         try:
-            buffers = [arg._buffer if type(arg) is DeviceArray else arg for arg in args]
-            output = self._call(*buffers, **kwargs)
+            for arg in args:
+                if type(arg) is DeviceArray:
+                    if arg._source is not None and self._call_on_parts is not None:
+                        arg = operand_of(arg)
+                        if isinstance(arg, Operand):
+                            call = self._call_on_parts
+                    else:
+                        arg = arg._buffer
+                operands.append(arg)
+            output = call(*operands, **kwargs)
         except Exception as error:
             advise(error)
             raise
@@ -295,6 +350,8 @@ class _JitFunction:
     def clear_cache(self) -> None:
         """Forget this function's programs."""
         self._call.clear_cache()
+        if self._call_on_parts is not None:
+            self._call_on_parts.clear_cache()
 
     def __repr__(self) -> str:
         return f"<devicearray.jit of {self.__wrapped__!r}>"  # type: ignore[attr-defined]

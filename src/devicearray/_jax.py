@@ -23,7 +23,7 @@ import contextlib
 import functools
 import importlib
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -42,25 +42,38 @@ __all__ = [
     "LOST",
     "ArrayImpl",
     "Hook",
+    "KeyArray",
+    "Surroundings",
+    "abstract_array",
     "at_top_level",
     "checks_values",
+    "default_device",
     "dispatch_hook_of_jax",
+    "donated_arguments",
     "has_static_arguments",
     "is_on_host",
+    "key_array",
     "library_folders",
+    "mesh_of",
     "moves_arguments",
     "native_call",
+    "no_mesh",
     "outputs_of_module",
+    "outside_of_traces",
     "program_name",
+    "raw_key_data",
     "recipe_for",
     "register_array_type",
     "set_dispatch_hook",
     "start_profile",
     "static_arguments",
+    "surroundings",
     "tokens_of",
     "trace_context",
     "traced_arguments",
+    "traced_keys",
     "unwrap_before_eager_rules",
+    "within",
 ]
 
 #: The newest JAX whose private names were found where this module looks for them. (The oldest is
@@ -70,17 +83,19 @@ _JAX_VERSION = "0.12"
 _missing: list[str] = []
 
 
-def _private(module: str, name: str) -> Any:
-    """Return ``module.name``, or note that it is missing."""
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError):
-        _missing.append(f"{module}.{name}")
-        return None
+def _private(module: str, name: str, *, or_in: str | None = None) -> Any:
+    """Return ``module.name``, or note that it is missing.
+
+    `or_in` is another module, for a name that JAX has moved.
+    """
+    for place in filter(None, (module, or_in)):
+        with contextlib.suppress(ImportError, AttributeError):
+            return getattr(importlib.import_module(place), name)
+    _missing.append(f"{module}.{name}")
+    return None
 
 
 ArrayImpl: Any = _private("jax._src.array", "ArrayImpl")
-_get_aval = _private("jax._src.core", "typeof")
 _aval_of_type = _private("jax._src.core", "pytype_aval_mappings")
 _register_canonicalizer = _private("jax._src.dtypes", "register_canonicalize_value_handler")
 _shard_arg_handlers = _private("jax._src.interpreters.pxla", "shard_arg_handlers")
@@ -118,6 +133,17 @@ trace_context: Callable[[], tuple[Any, ...]] = _private("jax._src.config", "trac
 #: Whether no transformation (``jit``, ``grad``, ``vmap``, ...) is tracing on this thread.
 at_top_level: Callable[[], bool] = _private("jax._src.core", "trace_state_clean")
 
+_ShapedArray = _private("jax._src.core", "ShapedArray")
+_default_device = _private("jax._src.config", "default_device")
+_mesh = _private("jax._src.mesh", "device_context", or_in="jax._src.config")
+_abstract_mesh = _private("jax._src.mesh", "abstract_mesh_context_manager", or_in="jax._src.config")
+_empty_mesh = _private("jax._src.mesh", "empty_concrete_mesh")
+_empty_abstract_mesh = _private("jax._src.mesh", "empty_abstract_mesh")
+
+#: The type of arrays of typed keys, which JAX writes in Python, around an array of raw keys.
+KeyArray: Any = _private("jax._src.random.prng", "PRNGKeyArray", or_in="jax._src.prng")
+_random_wrap = _private("jax._src.random.prng", "random_wrap", or_in="jax._src.prng")
+
 for _slot in ("_executable", "_params"):
     if not hasattr(jax.stages.Compiled, _slot):
         _missing.append(f"jax.stages.Compiled.{_slot}")
@@ -140,6 +166,7 @@ def register_array_type(
     cls: type,
     take_apart: Callable[[Any], tuple[tuple[Any], None]],
     rebuild: Callable[[None, tuple[Any]], Any],
+    aval_of: Callable[[Any], Any],
 ) -> None:
     """Make JAX take instances of `cls` wherever it takes an array.
 
@@ -152,6 +179,8 @@ def register_array_type(
         made itself. Runs for each argument of each call.
     rebuild : callable
         Given ``None, (buffer,)``, returns an instance. Runs for each output of each call.
+    aval_of : callable
+        Returns the abstract value of an instance, which need have no buffer for that.
     """
 
     def buffer_of(array: Any) -> Any:
@@ -162,7 +191,7 @@ def register_array_type(
     # becomes a constant in one; (5) how reverse-mode differentiation adds two cotangents; (6) how
     # the C++ dispatcher takes it apart, without which every call would take the slow path, and
     # makes one.
-    _aval_of_type[cls] = lambda array: _get_aval(buffer_of(array))
+    _aval_of_type[cls] = aval_of
     _register_canonicalizer(cls, buffer_of)
     _shard_arg_handlers[cls] = lambda arrays, shardings, layouts, copy_semantics: _shard_args(
         shardings, layouts, copy_semantics, [buffer_of(array) for array in arrays]
@@ -176,6 +205,81 @@ def register_array_type(
     _cotangent_adders[cls] = _add_arrays
     _dispatch_registry.register_node(cls, take_apart, rebuild)
     ARRAY_TYPES.add(cls)
+
+
+def abstract_array(shape: tuple[int, ...], like: Any) -> Any:
+    """Return an abstract value like another one in dtype and weak type."""
+    return _ShapedArray(shape, like.dtype, weak_type=like.weak_type)
+
+
+def raw_key_data(keys: Any) -> tuple[Any, Any]:
+    """Return the array of raw keys inside an array of typed ones, and their kind."""
+    return keys._base_array, keys._impl
+
+
+def key_array(kind: Any, raw: Any) -> Any:
+    """Return raw keys as typed ones of a kind that `raw_key_data` returned."""
+    return KeyArray(kind, raw)
+
+
+def traced_keys(kind: Any, raw: Any) -> Any:
+    """Return the same inside a program."""
+    return _random_wrap(raw, impl=kind)
+
+
+def donated_arguments(jitted: Any) -> tuple[frozenset[int], frozenset[str]]:
+    """Return the positions and the names of the arguments that `jitted` donates."""
+    info = jitted._jit_info
+    return frozenset(info.donate_argnums), frozenset(info.donate_argnames)
+
+
+# What the surroundings of an operation decide: where its result lies.
+
+#: A default device, a mesh and an abstract mesh: what ``with jax.default_device(...)`` and
+#: ``with jax.set_mesh(...)`` set. Equal ones are the same objects, mostly.
+type Surroundings = tuple[Any, Any, Any]
+
+
+def surroundings() -> Surroundings:
+    """Return what surrounds an operation, here and now."""
+    return _default_device.value, _mesh.value, _abstract_mesh.value
+
+
+def no_mesh(device: jax.Device) -> Surroundings:
+    """Return surroundings without a mesh, in which `device` is the default."""
+    return device, _empty_mesh, _empty_abstract_mesh
+
+
+def mesh_of(these: Surroundings) -> Any:
+    """Return the mesh, which may be an abstract one; None if there is none."""
+    _, mesh, abstract_mesh = these
+    return next((one for one in (mesh, abstract_mesh) if not one.empty), None)
+
+
+def default_device(these: Surroundings) -> jax.Device:
+    """Return where an array is put that nobody puts anywhere."""
+    device = these[0]
+    if isinstance(device, str):
+        return jax.local_devices(backend=device)[0]
+    return jax.local_devices()[0] if device is None else device
+
+
+@contextlib.contextmanager
+def within(these: Surroundings) -> Iterator[None]:
+    """Be in other surroundings for a while. Unlike ``jax.set_mesh``, inside a trace as well."""
+    device, mesh, abstract_mesh = these
+    previous = _mesh.swap_local(mesh), _abstract_mesh.swap_local(abstract_mesh)
+    try:
+        with _default_device(device):
+            yield
+    finally:
+        _mesh.set_local(previous[0])
+        _abstract_mesh.set_local(previous[1])
+
+
+def outside_of_traces() -> contextlib.AbstractContextManager[Any]:
+    """Return a context in which JAX computes values, whatever trace is going on around it."""
+    return contextlib.nullcontext() if at_top_level() else jax.ensure_compile_time_eval()
 
 
 def unwrap_before_eager_rules(unwrap: Callable[[Any], Any]) -> None:

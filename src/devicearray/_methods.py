@@ -20,7 +20,13 @@ import jax
 
 from devicearray import _jax
 from devicearray._advice import advise, advised
-from devicearray._array import DeviceArray, from_buffer, named_as_jax_does, wrap_tree
+from devicearray._array import (
+    DeviceArray,
+    from_buffer,
+    named_as_jax_does,
+    operand_of,
+    wrap_tree,
+)
 from devicearray._dispatch import as_jax, program_of
 from devicearray._operation import mirror_of, square_of
 
@@ -51,12 +57,14 @@ def _binary(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: DeviceArray, other: Any) -> Any:
         try:
             kind = type(other)
+            this = self._buffer if self._source is None else operand_of(self)
             if other is self:
-                output = square(self._buffer)
+                output = square(this)
             elif kind is DeviceArray:
-                output = both(self._buffer, other._buffer)
+                that = other._buffer if other._source is None else operand_of(other)
+                output = both(this, that)
             elif kind in _QUICK or isinstance(other, _jax.HOST_OPERANDS):
-                output = both(self._buffer, other)
+                output = both(this, other)
             else:
                 # Not an operand that JAX knows: it may answer for itself, or it is an error.
                 output = jax_method(self._buffer, other)
@@ -67,6 +75,7 @@ def _binary(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         if type(output) is ArrayImpl:
             array: DeviceArray = new(DeviceArray)
             array._buffer = output
+            array._source = None
             return array
         return wrap_tree(output)
 

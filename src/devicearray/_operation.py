@@ -20,7 +20,7 @@ import numpy as np
 
 from devicearray import _jax
 from devicearray._advice import advise, advised
-from devicearray._array import DeviceArray, wrap_tree
+from devicearray._array import DeviceArray, operand_of, wrap_tree
 from devicearray._dispatch import as_jax, bare_name, program_of
 from devicearray._jax_calls import AS_JAX_DOES, POWERS
 from devicearray._signature import holds_array, is_static, read_signature
@@ -131,12 +131,13 @@ def operation(
     def call(x: Any = _ABSENT, y: Any = _ABSENT, /, *rest: Any, **kwargs: Any) -> Any:
         try:
             if type(x) is device_array and not rest and not kwargs:
+                this = x._buffer if x._source is None else operand_of(x)
                 if y is x:
-                    output = square(x._buffer)
+                    output = square(this)
                 elif type(y) is device_array:
-                    output = whole(x._buffer, y._buffer)
+                    output = whole(this, y._buffer if y._source is None else operand_of(y))
                 elif y is _ABSENT:
-                    output = whole(x._buffer)
+                    output = whole(this)
                 else:
                     output = general((x, y), kwargs)
             else:
@@ -147,6 +148,7 @@ def operation(
         if type(output) is ArrayImpl:
             array = new(device_array)
             array._buffer = output
+            array._source = None
             return array
         return output
 
@@ -155,9 +157,9 @@ def operation(
         form = known.get(kinds) or forms.choose(kinds, args, kwargs)
         if form is None:
             return otherwise(*args, **kwargs)
-        buffers = [arg._buffer if type(arg) is DeviceArray else arg for arg in args]
+        operands = [operand_of(arg) if type(arg) is DeviceArray else arg for arg in args]
         try:
-            return form(*buffers, **kwargs)
+            return form(*operands, **kwargs)
         except ValueError as error:
             if _NOT_HASHABLE not in str(error):
                 raise
@@ -185,7 +187,7 @@ def power(
             return known(x, y, *modulus)
         if type(y) is int and type(x) is DeviceArray:
             with advised:
-                return wrap_tree(of_int(x._buffer, y))
+                return wrap_tree(of_int(operand_of(x), y))
         return known(x, y) if _is_integer_scalar(y) else general(x, y)
 
     return call

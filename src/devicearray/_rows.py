@@ -1,0 +1,674 @@
+"""Rows: parts of an array that are not dispatched until they are used.
+
+``x[i]`` names a value, and so do ``for v in x`` and ``a, b = x``. JAX dispatches a program for
+each such name. Here taking a row makes a Python object that knows its source and its index, and
+nothing else happens: no dispatch, no compile, no wait, also while the source is still being
+computed. What happens at the first *use* depends on who uses the row:
+
+* A program of this package takes the source and the index, and slices inside: one dispatch, not
+  two. The row still has no buffer then; a second use gives it one.
+* Code of JAX's takes a buffer, which must be made. A row alone is one small program. Rows that are
+  used in order, or near each other, are made by the *chunk*: one program slices some fifty rows,
+  a second takes them apart. Each is compiled once for all chunks of an array.
+* The host reads a row from a copy of the source, which all its rows share. Where that copy is no
+  mere view of the device's memory, and the source is large, the first reads are of single rows.
+
+So an array has a `Source`, `Rows` that know how a row is had from it, and rows: DeviceArrays of
+the `Rows` and an int. A slice, or an element by several indices, is a `Slice` of its own.
+
+Prior art: views in NumPy and PyTorch are as cheap to take, and keep their base alive for good; a
+row here lets go of its source once it has a buffer. Lazy tensors and Dask defer all operations,
+and compile each new graph anew; here the slice alone is deferred, and its programs are the same
+few for all rows. Refused: a program that takes the whole array apart. Compile time grows faster
+than the number of outputs: 50 take a quarter of a second, 1,000 take 14.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+import jax
+import numpy as np
+from jax import lax
+from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
+
+from devicearray import _jax
+from devicearray._advice import advise, advised
+from devicearray._array import DeviceArray, unwrap, wrap_tree
+from devicearray._dispatch import as_they_are, dispatcher, program_of
+from devicearray._indices import LONGEST
+from devicearray._view import (
+    Operand,
+    Series,
+    View,
+    as_integer,
+    clamped,
+    narrowed,
+    numpy_index,
+    operand,
+    row_of,
+    shape_of,
+    taken,
+    whole,
+)
+
+__all__ = ["CHUNK", "install", "keep_parts", "rows_of"]
+
+#: How many rows a chunk has at most. Twice as many compile in more than twice the time, and save
+#: little: of the 1 us that a row of a chunk takes, the two dispatches are a fifth.
+CHUNK: Final = 50
+
+#: How many bytes a chunk has at most, and all the chunks together that an array keeps.
+_CHUNK_BYTES: Final = 1 << 20
+
+#: How many chunks an array keeps at most, and of how many it remembers that they were used.
+_KEPT: Final = 20
+_REMEMBERED: Final = 64
+
+#: To read anything from a device takes about as long as to copy so many bytes more.
+_READ_OVERHEAD: Final = 1 << 16
+
+_new: Callable[[type[DeviceArray]], DeviceArray] = object.__new__
+_static_row: Callable[..., Any] = functools.partial(lax.index_in_dim, axis=0, keepdims=False)
+_partition: Callable[..., PartitionSpec] = PartitionSpec
+
+
+# The programs. Their outputs are buffers.
+
+
+def _program(name: str, function: Callable[[Any], Any]) -> Any:
+    def call(argument: Any) -> Any:
+        return function(argument)
+
+    call.__name__ = call.__qualname__ = name
+    return dispatcher(jax.jit(call), name, form=as_they_are)
+
+
+def _apart(chunk: Any) -> list[Any]:
+    return [_static_row(chunk, i) for i in range(chunk.shape[0])]
+
+
+_take_row = _program("row", taken)
+_take_slice = _program("slice", taken)
+_take_chunk = _program("chunk", taken)
+_unstack = _program("unstack", _apart)
+
+
+class Source:
+    """An array of which parts are taken, and what its parts share."""
+
+    __slots__ = (
+        "__weakref__", "_bytes_read", "_host", "array", "buffer", "is_on_one_device", "kind",
+        "place",
+    )  # fmt: skip
+
+    def __init__(self, buffer: Any) -> None:
+        self.buffer = buffer
+        self.array, self.kind = _raw(buffer)
+        """An array that the runtime made, and what makes keys of it if the buffer is of keys."""
+        sharding = self.array.sharding
+        self.is_on_one_device = isinstance(sharding, SingleDeviceSharding)
+        self.place = _place_for_indices(sharding)
+        """Where the indices lie that go into a program together with the array."""
+        self._host: Any = None
+        self._bytes_read = 0
+
+    def is_plain(self, here: _jax.Surroundings) -> bool:
+        """Tell whether programs on this array run where it lies, if they are dispatched here."""
+        place, mesh = self.place, _jax.mesh_of(here)
+        if place is None:
+            return False
+        if isinstance(place, NamedSharding):
+            return mesh is None or bool(mesh == place.mesh)
+        return mesh is None and (self.array.committed or place == _jax.default_device(here))
+
+    def finished(self, part: Any) -> Any:
+        """Return a part that a program took of `array` as a part of `buffer`."""
+        return part if self.kind is None else _jax.key_array(self.kind, part)
+
+    def on_host(self, nbytes: int) -> Any:
+        """Return the value as NumPy has it; None if a part of so many bytes is to be read alone."""
+        if self._host is None and self._is_worth_reading(nbytes):
+            host = np.asarray(self.array)
+            # NumPy does not know what to do with the rest on its own.
+            self._host = host if host.dtype.kind in "biufc" else None
+        return self._host
+
+    def _is_worth_reading(self, nbytes: int) -> bool:
+        """Tell whether to copy the whole, given how much the host has read of it by parts."""
+        if self.kind is not None or not self.array.is_fully_addressable:
+            return False
+        self._bytes_read += nbytes + _READ_OVERHEAD
+        shares_memory = self.is_on_one_device and self.array.platform() == "cpu"
+        return shares_memory or bool(self._bytes_read >= self.array.nbytes)
+
+    def replace(self) -> None:
+        """Go on with a copy: the array is about to be deleted or donated."""
+        self._host = None
+        device = next(iter(self.array.sharding.device_set))
+        with _jax.within(_jax.no_mesh(device)), _jax.outside_of_traces():
+            self.buffer = self.buffer.copy()
+        self.array = _raw(self.buffer)[0]
+
+
+def _raw(buffer: Any) -> tuple[Any, Any]:
+    return _jax.raw_key_data(buffer) if type(buffer) is _jax.KeyArray else (buffer, None)
+
+
+def _place_for_indices(sharding: Any) -> jax.Device | NamedSharding | None:
+    """Return where the indices for an array lie; None if no program can take the two together."""
+    device = next(iter(sharding.device_set))
+    if sharding.memory_kind != device.default_memory().kind:
+        return None
+    if isinstance(sharding, NamedSharding):
+        return NamedSharding(sharding.mesh, _partition())
+    return device if isinstance(sharding, SingleDeviceSharding) else None
+
+
+class OnHost:
+    """What JAX's own reads need of an array; here, of one whose value the host has already.
+
+    JAX's methods are called on it, so that results, messages and warnings are JAX's.
+    """
+
+    __slots__ = ("_value", "aval", "sharding")
+
+    def __init__(self, value: Any, aval: Any, sharding: Any) -> None:
+        self._value = value
+        self.aval = aval
+        self.sharding = sharding
+
+    def __buffer__(self, _flags: int, /) -> memoryview:
+        return memoryview(self._value)
+
+
+for _name in (
+    "shape", "dtype", "ndim", "size", "nbytes", "itemsize", "is_fully_addressable",
+    "is_fully_replicated", "__array__", "__bool__", "__int__", "__float__", "__complex__",
+    "__index__", "__hex__", "__oct__", "item", "tolist", "tobytes", "__repr__", "__str__",
+    "__format__",
+):  # fmt: skip
+    setattr(OnHost, _name, getattr(_jax.ArrayImpl, _name))
+
+
+class _Base:
+    """A source and a view of it, and what takes rows and chunks of rows out of that."""
+
+    __slots__ = ("_chunks", "_operands", "_rows", "source", "view")
+
+    def __init__(self, source: Source, view: View) -> None:
+        self.source = source
+        self.view = view
+        self._rows: Series | None = None
+        self._operands: Series | None = None
+        self._chunks: Series | None = None
+
+    def is_whole(self) -> bool:
+        """Tell whether the view is of all the source."""
+        return self.view == whole(self.source.buffer.shape)
+
+    def row(self, i: int) -> Operand:
+        """Return a row as the operand of `_take_row`: of keys, a raw one."""
+        source = self.source
+        if self._rows is None:
+            self._rows = Series(source.array, self.view, source.place)
+        return self._rows(source.array, i)
+
+    def operand(self, i: int) -> Operand:
+        """Return a row as the operand of a program."""
+        source = self.source
+        if self._operands is None:
+            self._operands = Series(source.array, self.view, source.place, kind=source.kind)
+        return self._operands(source.array, i)
+
+    def chunk(self, start: int, size: int) -> Operand:
+        """Return a chunk of rows as the operand of `_take_chunk`. It always has the same size."""
+        source = self.source
+        if self._chunks is None:
+            self._chunks = Series(source.array, self.view, source.place, size=size)
+        return self._chunks(source.array, start)
+
+
+class _Part:
+    """A part of a source, or all its parts of one kind, taken in some surroundings.
+
+    A DeviceArray without a buffer has one of these, and an index that says which part it is: in
+    `Rows` that of the row. A `Slice` needs none.
+    """
+
+    __slots__ = ("__weakref__", "aval", "base", "surroundings")
+
+    #: Returns the element at an index as a Python scalar, once the host has the source.
+    scalar: Callable[[int], Any] | None = None
+
+    def __init__(self, base: _Base, here: _jax.Surroundings, aval: Any) -> None:
+        # One attribute, so that whoever reads it gets a source and a view of that source.
+        self.base = base
+        self.surroundings = here
+        self.aval = aval
+
+    def view_at(self, index: Any, base: _Base) -> View:
+        """Return the part as a view of the source."""
+        raise NotImplementedError
+
+    def rebase(self, buffer: Any) -> None:
+        """Go on from `buffer`: the whole of this, on its own."""
+        self.base = _Base(Source(buffer), whole(buffer.shape))
+
+    def operand_at(self, index: Any) -> Operand | None:
+        """Return the part as the operand of a program; None if it should have a buffer."""
+        raise NotImplementedError
+
+    def buffer_at(self, index: Any) -> Any:
+        """Return the part as a buffer."""
+        raise NotImplementedError
+
+    def place_at(self, _index: Any) -> Any:
+        """Return an array that lies where the part will and is as ready; None if there is none."""
+        source = self.base.source
+        return source.buffer if source.is_on_one_device else None
+
+    def readable_at(self, index: Any) -> OnHost | None:
+        """Return what the host can read the part from; None if the part needs a buffer."""
+        base = self.base
+        self._refuse_if_deleted(base)
+        host = base.source.on_host(_nbytes(self.aval))
+        if host is None:
+            return None
+        value = host[numpy_index(self.view_at(index, base))]
+        return OnHost(value, self.aval, base.source.array.sharding)
+
+    def _run(self, program: Any, argument: Any) -> Any:
+        """Run a program as if here were where the part was taken."""
+        if self._is_here():
+            return program(argument)
+        with _jax.within(self.surroundings), _jax.outside_of_traces():
+            return program(argument)
+
+    def _is_here(self) -> bool:
+        return _jax.at_top_level() and _jax.surroundings() == self.surroundings
+
+    def _refuse_if_deleted(self, base: _Base) -> None:
+        if base.source.array.is_deleted():
+            raise RuntimeError(
+                f"This {self.aval.str_short()} is a part of an array that has been deleted or "
+                "donated, by other code than devicearray's, before the part was used: its value "
+                "went with the array. Use the part first, or donate the array to a function of "
+                "devicearray.jit, under which the parts that are still around keep their values."
+            )
+
+
+def _nbytes(aval: Any) -> int:
+    return int(aval.size * aval.dtype.itemsize)
+
+
+class Slice(_Part):
+    """A slice of an array, or an element by several indices."""
+
+    __slots__ = ("_was_operand",)
+
+    def __init__(self, base: _Base, here: _jax.Surroundings) -> None:
+        like = jax.typeof(base.source.buffer)
+        super().__init__(base, here, _jax.abstract_array(shape_of(base.view), like))
+        self._was_operand = False
+
+    def view_at(self, _index: Any, base: _Base) -> View:
+        return base.view
+
+    def operand_at(self, _index: Any) -> Operand | None:
+        if self._was_operand or not self._is_here():
+            return None
+        self._was_operand = True
+        return self._operand(self.base.source.kind)
+
+    def buffer_at(self, _index: Any) -> Any:
+        return self.base.source.finished(self._run(_take_slice, self._operand(None)))
+
+    def _operand(self, kind: Any) -> Operand:
+        base = self.base
+        self._refuse_if_deleted(base)
+        return operand(base.source.array, base.view, base.source.place, kind)
+
+
+class Rows(_Part):
+    """The rows of an array, or of a part of one.
+
+    An array keeps one of these for its rows by index, any of which may be asked for again. Each
+    iteration has one of its own. There a row is asked for once, and is not kept after that, so
+    that in a loop its memory is free for the next.
+    """
+
+    __slots__ = ("_chunk", "_is_iteration", "_kept", "_lock", "_used", "length", "scalar")
+
+    def __init__(
+        self, base: _Base, here: _jax.Surroundings, aval: Any, *, is_iteration: bool = False
+    ) -> None:
+        super().__init__(base, here, aval)
+        self._is_iteration = is_iteration
+        self.length = shape_of(base.view)[0]
+        self._chunk = max(1, min(CHUNK, self.length, _CHUNK_BYTES // max(1, _nbytes(aval))))
+        self._kept: dict[int, list[Any]] = {}
+        self._used: dict[int, None] = {}
+        self._lock = threading.Lock()
+        self.scalar = None
+
+    def view_at(self, index: int, base: _Base) -> View:
+        return row_of(base.view, index)
+
+    def operand_at(self, index: int) -> Operand | None:
+        number = index // self._chunk
+        if number in self._kept or self._is_expected(index, number) or not self._is_here():
+            return None
+        self._remember(number)
+        base = self.base
+        self._refuse_if_deleted(base)
+        return base.operand(index)
+
+    def buffer_at(self, index: int) -> Any:
+        length = self._chunk
+        number = index // length
+        chunk = self._kept.get(number)
+        if chunk is None:
+            if not self._is_expected(index, number):
+                return self._make_row(index, number)
+            chunk = self._make_chunk(number)
+        # Where the chunk starts, as `_start` says: most rows that are made come by here.
+        place = index - min(number * length, self.length - length)
+        row = chunk[place]
+        if row is None:
+            return self._make_row(index, number)
+        if self._is_iteration:
+            chunk[place] = None
+        return row
+
+    def readable_at(self, index: int) -> OnHost | None:
+        readable = super().readable_at(index)
+        if readable is not None and self.scalar is None:
+            base = self.base
+            host = base.source.on_host(0)
+            if (
+                host is not None
+                and host.ndim == 1
+                and host.dtype.kind in "biuf"
+                and base.is_whole()
+            ):
+                self.scalar = host.item
+        return readable
+
+    def forget_host(self) -> None:
+        """Let go of the source's value on the host."""
+        self.scalar = None
+
+    def in_order(self, *, backwards: bool = False) -> Iterator[DeviceArray]:
+        """Return an iterator over the rows, which are expected to be used in its order."""
+        rows = Rows(self.base, self.surroundings, self.aval, is_iteration=True)
+        numbers = range(-(-self.length // self._chunk))
+        rows._used[len(numbers) if backwards else -1] = None
+        return rows._each(reversed(numbers) if backwards else numbers, -1 if backwards else 1)
+
+    def _each(self, numbers: Iterable[int], step: int) -> Iterator[DeviceArray]:
+        new, device_array, kept = _new, DeviceArray, self._kept
+        for number in numbers:
+            start = self._start(number)
+            for index in self._indices(number)[::step]:
+                row = new(device_array)
+                # In a loop that uses each row, all but the first of a chunk have a buffer by now.
+                chunk = kept.get(number) if kept else None
+                buffer = None if chunk is None else chunk[index - start]
+                if buffer is None:
+                    row._source = self
+                    row._index = index
+                    row._rows = None
+                else:
+                    chunk[index - start] = None  # type: ignore[index]
+                    row._buffer = buffer
+                    row._source = None
+                yield row
+
+    # Chunks, by their numbers.
+
+    def _indices(self, number: int) -> range:
+        return range(number * self._chunk, min((number + 1) * self._chunk, self.length))
+
+    def _start(self, number: int) -> int:
+        """Return where a chunk starts. The last one is as long as the rest, and may overlap."""
+        return min(number * self._chunk, self.length - self._chunk)
+
+    def _is_expected(self, index: int, number: int) -> bool:
+        """Tell whether it is worth making a chunk in order to have a row of it.
+
+        It is if a row of it was used before, or if the row is the next one after a chunk that was.
+        """
+        if self._chunk == 1:
+            return False
+        used = self._used
+        if number in used:
+            return True
+        indices = self._indices(number)
+        return (index == indices[0] and number - 1 in used) or (
+            index == indices[-1] and number + 1 in used
+        )
+
+    def _make_row(self, index: int, number: int) -> Any:
+        self._remember(number)
+        base = self.base
+        self._refuse_if_deleted(base)
+        return base.source.finished(self._run(_take_row, base.row(index)))
+
+    def _make_chunk(self, number: int) -> list[Any]:
+        base = self.base
+        self._refuse_if_deleted(base)
+        chunk = base.source.array
+        if self._chunk < self.length or not base.is_whole():
+            chunk = self._run(_take_chunk, base.chunk(self._start(number), self._chunk))
+        rows: list[Any] = self._run(_unstack, chunk)
+        if base.source.kind is not None:
+            rows = [base.source.finished(row) for row in rows]
+        most = _CHUNK_BYTES // max(1, self._chunk * _nbytes(self.aval))
+        with self._lock:
+            _push(self._used, number, None, _REMEMBERED)
+            _push(self._kept, number, rows, max(1, min(_KEPT, most)))
+        return rows
+
+    def _remember(self, number: int) -> None:
+        with self._lock:
+            _push(self._used, number, None, _REMEMBERED)
+
+
+def _push(kept: dict[int, Any], number: int, value: Any, most: int) -> None:
+    """Add to a dictionary that keeps the `most` that were added last."""
+    kept.pop(number, None)
+    kept[number] = value
+    while len(kept) > most:
+        del kept[next(iter(kept))]
+
+
+class PlacedRows(_Part):
+    """The rows of an array that JAX moves when it takes one, or that is in another memory.
+
+    A row is made by JAX's own call, when it is used.
+    """
+
+    __slots__ = ("length",)
+
+    def __init__(self, base: _Base, here: _jax.Surroundings, aval: Any) -> None:
+        super().__init__(base, here, aval)
+        self.length = shape_of(base.view)[0]
+
+    def view_at(self, index: int, base: _Base) -> View:
+        return row_of(base.view, index)
+
+    def operand_at(self, _index: int) -> Operand | None:
+        return None
+
+    def place_at(self, _index: int) -> Any:
+        return None
+
+    def buffer_at(self, index: int) -> Any:
+        base = self.base
+        self._refuse_if_deleted(base)
+        return self._run(operator.itemgetter(index), base.source.buffer)
+
+    def in_order(self, *, backwards: bool = False) -> Iterator[DeviceArray]:
+        """Return an iterator over the rows."""
+        order = range(self.length)
+        return (_part(self, index) for index in (reversed(order) if backwards else order))
+
+
+# From an array to its rows.
+
+
+def rows_of(array: DeviceArray) -> Rows | PlacedRows | None:
+    """Return the rows of an array, as taken here and now.
+
+    None, if JAX's own call is to be made: inside a trace, under JAX's checks of values, and where
+    no row can be taken, which JAX says in its own words.
+    """
+    if not _jax.at_top_level() or _jax.checks_values():
+        return None
+    here = _jax.surroundings()
+    rows: Rows | PlacedRows | None = array._rows
+    if rows is None or rows.surroundings != here or rows.base.source.array.is_deleted():
+        rows = array._rows = _new_rows(array, here)
+    return rows
+
+
+def _new_rows(array: DeviceArray, here: _jax.Surroundings) -> Rows | PlacedRows | None:
+    base = _base_of(array, here)
+    source, shape = base.source, shape_of(base.view)
+    if not shape or shape[0] > LONGEST or source.array.is_deleted():
+        return None
+    plain = source.is_plain(here)
+    if plain and source.is_on_one_device:
+        aval = _jax.abstract_array(shape[1:], jax.typeof(source.buffer))
+        return Rows(base, here, aval)
+    try:
+        aval = _type_of_a_row(source.buffer)
+    except Exception:
+        # An axis of an explicit mesh splits the rows, say.
+        return None
+    return (Rows if plain else PlacedRows)(base, here, aval)
+
+
+def _base_of(array: DeviceArray, here: _jax.Surroundings) -> _Base:
+    """Return what the rows of an array are views of, and of which view of it they are rows."""
+    part = array._source
+    if part is not None and part.surroundings == here and _is_view(part):
+        base: _Base = part.base
+        return _Base(base.source, part.view_at(array._index, base))
+    buffer, rows = array._buffer, array._rows
+    known = rows is not None and rows.base.source.buffer is buffer
+    return _Base(rows.base.source if known else Source(buffer), whole(buffer.shape))
+
+
+def _is_view(part: Any) -> bool:
+    """Tell whether a part of this part can be taken as a part of the source."""
+    return not isinstance(part, PlacedRows) and part.base.source.is_on_one_device
+
+
+def _type_of_a_row(buffer: Any) -> Any:
+    return jax.make_jaxpr(operator.itemgetter(0))(buffer).out_avals[0]
+
+
+def _part(part: _Part, index: Any) -> DeviceArray:
+    array = _new(DeviceArray)
+    array._source = part
+    array._index = index
+    array._rows = None
+    return array
+
+
+def keep_parts(array: DeviceArray) -> None:
+    """Let the parts of an array that are still around outlive it: it is about to be deleted."""
+    rows: Rows | PlacedRows | None = array._rows
+    if rows is None:
+        return
+    outstanding = weakref.ref(rows.base.source)
+    if isinstance(rows, Rows):
+        rows.forget_host()
+    array._rows = rows = None
+    source = outstanding()
+    if source is not None and not source.array.is_deleted():
+        source.replace()
+
+
+# The methods of DeviceArray.
+
+
+def _getitem(self: DeviceArray, index: Any, /) -> Any:
+    """Return a row, an element, a slice or what else an index picks."""
+    try:
+        i = index if type(index) is int else as_integer(index)
+        rows = None if i is None else rows_of(self)
+        if i is None or rows is None or not rows.length:
+            return _elements(self, index)
+    except Exception as error:
+        advise(error)
+        raise
+    length = rows.length
+    return _part(rows, i if 0 <= i < length else clamped(i, length))
+
+
+def _elements(self: DeviceArray, index: Any) -> Any:
+    """Return what an index picks that is no integer."""
+    if isinstance(index, jax.Array):
+        return wrap_tree(_pick(self._buffer, unwrap(index)))
+    rows = rows_of(self)
+    if isinstance(rows, Rows) and _is_view(rows):
+        view = narrowed(rows.base.view, index)
+        if view is not None and view != rows.base.view:
+            return _part(Slice(_Base(rows.base.source, view), rows.surroundings), None)
+    buffer = self._buffer
+    picked = buffer[index]
+    return self if picked is buffer else wrap_tree(picked)
+
+
+_pick = program_of(operator.getitem)
+
+
+def _iter(self: DeviceArray) -> Iterator[Any]:
+    """Return an iterator over the rows."""
+    with advised:
+        rows = rows_of(self)
+        return _wrapped(iter(self._buffer)) if rows is None else rows.in_order()
+
+
+def _reversed(self: DeviceArray) -> Iterator[Any]:
+    """Return an iterator over the rows, the last one first."""
+    with advised:
+        rows = rows_of(self)
+        if rows is None:
+            return _wrapped(reversed(self._buffer))
+        return rows.in_order(backwards=True)
+
+
+def _wrapped(buffers: Iterator[Any]) -> Iterator[Any]:
+    with advised:
+        for buffer in buffers:
+            yield wrap_tree(buffer)
+
+
+def _delete(self: DeviceArray) -> None:
+    """Free the memory of the array, which cannot be used any more. Its rows can."""
+    keep_parts(self)
+    with advised:
+        self._buffer.delete()
+
+
+def install() -> None:
+    """Give `DeviceArray` the methods that take its rows, and the one that deletes it."""
+    for name, method in {
+        "__getitem__": _getitem,
+        "__iter__": _iter,
+        "__reversed__": _reversed,
+        "delete": _delete,
+    }.items():
+        method.__name__ = name
+        method.__qualname__ = f"DeviceArray.{name}"
+        method.__module__ = DeviceArray.__module__
+        setattr(DeviceArray, name, method)
