@@ -23,6 +23,7 @@ from devicearray._methods import install as _install_methods
 from devicearray._program import Program, clear_caches, programs
 from devicearray._record import record
 from devicearray._rows import install as _install_rows
+from devicearray._rows import unstack
 from devicearray._site import Site
 from devicearray._timeline import Timeline
 from devicearray._wait import block_until_ready
@@ -51,6 +52,7 @@ __all__ = [
     "record",
     "sync_allowed",
     "sync_guard",
+    "unstack",
 ]
 
 __version__ = "0.1.0"

@@ -38,6 +38,7 @@ from devicearray._advice import advised
 __all__ = [
     "DeviceArray",
     "from_buffer",
+    "keep_parts",
     "named_as_jax_does",
     "operand_of",
     "unwrap",
@@ -86,8 +87,15 @@ class Part(Protocol):
         """The abstract value of the part."""
 
     @property
+    def has_parts_with_rows(self) -> bool:
+        """Whether a part of this kind has rows of its own, which go on from its buffer."""
+
+    @property
     def scalar(self) -> Callable[[Any], Any] | None:
         """Returns the part as a Python scalar, if it is one and the host has it already."""
+
+    def rows_at_hand(self) -> Any:
+        """Return the rows of the part, if they have been made already."""
 
     def buffer_at(self, index: Any) -> Any:
         """Return the part as a buffer: dispatch the programs that make it."""
@@ -384,11 +392,21 @@ def _make_buffer(array: DeviceArray) -> Any:
     buffer = part.buffer_at(array._index)
     # In this order: whoever finds no source must find a buffer.
     array._buffer = buffer
-    rows = array._rows
-    if rows is not None:
-        rows.rebase(buffer)
+    if part.has_parts_with_rows and array._rows is not None:
+        array._rows.rebase(buffer)
     array._source = None
     return buffer
+
+
+def keep_parts(array: DeviceArray) -> None:
+    """Let the parts of an array that are around outlive it: it is about to be deleted."""
+    rows = array._rows
+    if rows is None:
+        return
+    keep = rows.keeper()
+    # If nobody else has these rows, there are no parts, and nothing is kept.
+    array._rows = rows = None
+    keep()
 
 
 def operand_of(array: DeviceArray) -> Any:

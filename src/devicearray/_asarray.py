@@ -16,8 +16,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from devicearray import _jax
 from devicearray._advice import advise
-from devicearray._array import DeviceArray, wrap_tree
+from devicearray._array import DeviceArray, wrap, wrap_tree
 
 __all__ = ["asarray"]
 
@@ -69,8 +70,12 @@ def asarray(x: Any, dtype: Any = None, *, device: Any = None, copy: bool | None 
     ValueError: asarray: the list is ragged: element 0 has length 2 and element 1 has length 1. \
 An array is rectangular: pad the shorter ones, or keep a list of arrays.
     """
-    if type(x) is DeviceArray and dtype is None and device is None and not copy:
-        return x
+    if dtype is None and device is None and not copy:
+        # JAX returns such an array as it is, too, after a while.
+        if type(x) is DeviceArray:
+            return x
+        if type(x) is _jax.ArrayImpl:
+            return wrap(x)
     if isinstance(x, set | frozenset | dict | str | bytes) or x is None:
         _refuse(x)
     try:

@@ -31,7 +31,7 @@ import jax
 
 from devicearray import _jax
 from devicearray._advice import advise, advised
-from devicearray._array import DeviceArray, operand_of, unwrap, wrap, wrap_tree
+from devicearray._array import DeviceArray, keep_parts, operand_of, unwrap, wrap, wrap_tree
 from devicearray._program import Key, Program, ProgramCache, abstract, compile_program
 from devicearray._view import Operand, taken, with_taken
 
@@ -308,6 +308,7 @@ class _JitFunction:
         functools.update_wrapper(self, fun)
         name = getattr(fun, "__name__", type(fun).__name__)
         self._call = dispatcher(jitted, name, form=bare_array)
+        self._donates = _jax.donated_arguments(jitted)
         self._call_on_parts: Any = None
         if options.keys() <= _OF_WHOLE_ARRAYS:
             with_parts = jax.jit(with_taken(fun), **options)
@@ -316,6 +317,8 @@ class _JitFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         call = self._call
         operands = []
+        if any(self._donates):
+            self._keep_parts(args, kwargs)
         try:
             for arg in args:
                 if type(arg) is DeviceArray:
@@ -331,6 +334,15 @@ class _JitFunction:
             advise(error)
             raise
         return wrap(output) if type(output) is _jax.ArrayImpl else output
+
+    def _keep_parts(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Let parts of the arrays that a call donates keep their values."""
+        places, names = self._donates
+        donated = [arg for place, arg in enumerate(args) if place in places]
+        donated += [arg for name, arg in kwargs.items() if name in names]
+        for leaf in jax.tree.leaves(donated):
+            if type(leaf) is DeviceArray:
+                keep_parts(leaf)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)

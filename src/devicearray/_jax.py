@@ -207,9 +207,9 @@ def register_array_type(
     ARRAY_TYPES.add(cls)
 
 
-def abstract_array(shape: tuple[int, ...], like: Any) -> Any:
-    """Return an abstract value like another one in dtype and weak type."""
-    return _ShapedArray(shape, like.dtype, weak_type=like.weak_type)
+def abstract_array(shape: tuple[int, ...], dtype: Any, *, weak_type: bool) -> Any:
+    """Return the abstract value of an array on one device."""
+    return _ShapedArray(shape, dtype, weak_type=weak_type)
 
 
 def raw_key_data(keys: Any) -> tuple[Any, Any]:

@@ -33,13 +33,15 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from devicearray import _jax
 from devicearray._advice import advise, advised
-from devicearray._array import DeviceArray, unwrap, wrap_tree
+from devicearray._array import DeviceArray, Part, keep_parts, unwrap, wrap_tree
+from devicearray._asarray import asarray
 from devicearray._dispatch import as_they_are, dispatcher, program_of
 from devicearray._indices import LONGEST
 from devicearray._view import (
@@ -47,6 +49,7 @@ from devicearray._view import (
     Series,
     View,
     as_integer,
+    axis_of,
     clamped,
     narrowed,
     numpy_index,
@@ -57,7 +60,7 @@ from devicearray._view import (
     whole,
 )
 
-__all__ = ["CHUNK", "install", "keep_parts", "rows_of"]
+__all__ = ["CHUNK", "Source", "abstract", "install", "new_part", "rows_of", "unstack"]
 
 #: How many rows a chunk has at most. Twice as many compile in more than twice the time, and save
 #: little: of the 1 us that a row of a chunk takes, the two dispatches are a fifth.
@@ -74,29 +77,29 @@ _REMEMBERED: Final = 64
 _READ_OVERHEAD: Final = 1 << 16
 
 _new: Callable[[type[DeviceArray]], DeviceArray] = object.__new__
-_static_row: Callable[..., Any] = functools.partial(lax.index_in_dim, axis=0, keepdims=False)
+_static_row: Callable[..., Any] = functools.partial(lax.index_in_dim, keepdims=False)
 _partition: Callable[..., PartitionSpec] = PartitionSpec
 
 
 # The programs. Their outputs are buffers.
 
 
-def _program(name: str, function: Callable[[Any], Any]) -> Any:
-    def call(argument: Any) -> Any:
-        return function(argument)
+def _program(name: str, function: Callable[..., Any], **options: Any) -> Any:
+    def call(*arguments: Any) -> Any:
+        return function(*arguments)
 
     call.__name__ = call.__qualname__ = name
-    return dispatcher(jax.jit(call), name, form=as_they_are)
+    return dispatcher(jax.jit(call, **options), name, form=as_they_are)
 
 
-def _apart(chunk: Any) -> list[Any]:
-    return [_static_row(chunk, i) for i in range(chunk.shape[0])]
+def _apart(chunk: Any, axis: int) -> list[Any]:
+    return [_static_row(chunk, i, axis) for i in range(chunk.shape[axis])]
 
 
 _take_row = _program("row", taken)
 _take_slice = _program("slice", taken)
 _take_chunk = _program("chunk", taken)
-_unstack = _program("unstack", _apart)
+_unstack = _program("unstack", _apart, static_argnums=1)
 
 
 class Source:
@@ -160,6 +163,7 @@ def _raw(buffer: Any) -> tuple[Any, Any]:
     return _jax.raw_key_data(buffer) if type(buffer) is _jax.KeyArray else (buffer, None)
 
 
+@functools.lru_cache(maxsize=1024)
 def _place_for_indices(sharding: Any) -> jax.Device | NamedSharding | None:
     """Return where the indices for an array lie; None if no program can take the two together."""
     device = next(iter(sharding.device_set))
@@ -199,14 +203,21 @@ for _name in (
 class _Base:
     """A source and a view of it, and what takes rows and chunks of rows out of that."""
 
-    __slots__ = ("_chunks", "_operands", "_rows", "source", "view")
+    __slots__ = ("_chunks", "_operands", "_rows", "along", "source", "view")
 
-    def __init__(self, source: Source, view: View) -> None:
+    def __init__(self, source: Source, view: View, axis: int = 0) -> None:
         self.source = source
         self.view = view
+        self.along = axis_of(view, axis) if shape_of(view) else 0
+        """Which axis of the source the rows are numbered along."""
         self._rows: Series | None = None
         self._operands: Series | None = None
         self._chunks: Series | None = None
+
+    @property
+    def axis(self) -> int:
+        """Which axis of the view the rows are numbered along."""
+        return sum(axis.kept for axis in self.view[: self.along])
 
     def is_whole(self) -> bool:
         """Tell whether the view is of all the source."""
@@ -216,21 +227,23 @@ class _Base:
         """Return a row as the operand of `_take_row`: of keys, a raw one."""
         source = self.source
         if self._rows is None:
-            self._rows = Series(source.array, self.view, source.place)
+            self._rows = Series(source.array, self.view, self.along, source.place)
         return self._rows(source.array, i)
 
     def operand(self, i: int) -> Operand:
         """Return a row as the operand of a program."""
         source = self.source
         if self._operands is None:
-            self._operands = Series(source.array, self.view, source.place, kind=source.kind)
+            self._operands = Series(
+                source.array, self.view, self.along, source.place, kind=source.kind
+            )
         return self._operands(source.array, i)
 
     def chunk(self, start: int, size: int) -> Operand:
         """Return a chunk of rows as the operand of `_take_chunk`. It always has the same size."""
         source = self.source
         if self._chunks is None:
-            self._chunks = Series(source.array, self.view, source.place, size=size)
+            self._chunks = Series(source.array, self.view, self.along, source.place, size=size)
         return self._chunks(source.array, start)
 
 
@@ -241,7 +254,7 @@ class _Part:
     `Rows` that of the row. A `Slice` needs none.
     """
 
-    __slots__ = ("__weakref__", "aval", "base", "surroundings")
+    __slots__ = ("__weakref__", "aval", "base", "has_parts_with_rows", "surroundings")
 
     #: Returns the element at an index as a Python scalar, once the host has the source.
     scalar: Callable[[int], Any] | None = None
@@ -251,6 +264,7 @@ class _Part:
         self.base = base
         self.surroundings = here
         self.aval = aval
+        self.has_parts_with_rows = False
 
     def view_at(self, index: Any, base: _Base) -> View:
         """Return the part as a view of the source."""
@@ -258,7 +272,22 @@ class _Part:
 
     def rebase(self, buffer: Any) -> None:
         """Go on from `buffer`: the whole of this, on its own."""
-        self.base = _Base(Source(buffer), whole(buffer.shape))
+        self.base = _Base(Source(buffer), whole(buffer.shape), self.base.axis)
+
+    def rows_at_hand(self) -> None:
+        """Return the rows that there are already: none."""
+        return
+
+    def keeper(self) -> Callable[[], None]:
+        """Return what lets parts outlive the source, if there are any when this is gone."""
+        outstanding = weakref.ref(self.base.source)
+
+        def keep() -> None:
+            source = outstanding()
+            if source is not None and not source.array.is_deleted():
+                source.replace()
+
+        return keep
 
     def operand_at(self, index: Any) -> Operand | None:
         """Return the part as the operand of a program; None if it should have a buffer."""
@@ -283,12 +312,12 @@ class _Part:
         value = host[numpy_index(self.view_at(index, base))]
         return OnHost(value, self.aval, base.source.array.sharding)
 
-    def _run(self, program: Any, argument: Any) -> Any:
+    def _run(self, program: Any, *arguments: Any) -> Any:
         """Run a program as if here were where the part was taken."""
         if self._is_here():
-            return program(argument)
+            return program(*arguments)
         with _jax.within(self.surroundings), _jax.outside_of_traces():
-            return program(argument)
+            return program(*arguments)
 
     def _is_here(self) -> bool:
         return _jax.at_top_level() and _jax.surroundings() == self.surroundings
@@ -303,6 +332,17 @@ class _Part:
             )
 
 
+@functools.lru_cache(maxsize=4096)
+def abstract(shape: tuple[int, ...], dtype: Any, weak_type: bool) -> Any:
+    return _jax.abstract_array(shape, dtype, weak_type=weak_type)
+
+
+def _like(buffer: Any, shape: tuple[int, ...]) -> Any:
+    """Return the abstract value of a part of this shape."""
+    aval = jax.typeof(buffer)
+    return abstract(shape, aval.dtype, aval.weak_type)
+
+
 def _nbytes(aval: Any) -> int:
     return int(aval.size * aval.dtype.itemsize)
 
@@ -313,8 +353,7 @@ class Slice(_Part):
     __slots__ = ("_was_operand",)
 
     def __init__(self, base: _Base, here: _jax.Surroundings) -> None:
-        like = jax.typeof(base.source.buffer)
-        super().__init__(base, here, _jax.abstract_array(shape_of(base.view), like))
+        super().__init__(base, here, _like(base.source.buffer, shape_of(base.view)))
         self._was_operand = False
 
     def view_at(self, _index: Any, base: _Base) -> View:
@@ -338,31 +377,34 @@ class Slice(_Part):
 class Rows(_Part):
     """The rows of an array, or of a part of one.
 
-    An array keeps one of these for its rows by index, any of which may be asked for again. Each
-    iteration has one of its own. There a row is asked for once, and is not kept after that, so
-    that in a loop its memory is free for the next.
+    An array keeps one of these for its rows by index, and each iteration has one of its own.
+
+    A row that a chunk has is given away once: two arrays with one buffer would be deleted
+    together, and in a loop its memory is soon free for another.
     """
 
-    __slots__ = ("_chunk", "_is_iteration", "_kept", "_lock", "_used", "length", "scalar")
+    __slots__ = ("_chunk", "_kept", "_lock", "_used", "length", "scalar")
 
-    def __init__(
-        self, base: _Base, here: _jax.Surroundings, aval: Any, *, is_iteration: bool = False
-    ) -> None:
+    def __init__(self, base: _Base, here: _jax.Surroundings, aval: Any) -> None:
         super().__init__(base, here, aval)
-        self._is_iteration = is_iteration
-        self.length = shape_of(base.view)[0]
+        self.length = base.view[base.along].size
         self._chunk = max(1, min(CHUNK, self.length, _CHUNK_BYTES // max(1, _nbytes(aval))))
-        self._kept: dict[int, list[Any]] = {}
+        self._kept: dict[int, dict[int, Any]] = {}
         self._used: dict[int, None] = {}
         self._lock = threading.Lock()
         self.scalar = None
 
     def view_at(self, index: int, base: _Base) -> View:
-        return row_of(base.view, index)
+        return row_of(base.view, index, base.along)
 
     def operand_at(self, index: int) -> Operand | None:
         number = index // self._chunk
-        if number in self._kept or self._is_expected(index, number) or not self._is_here():
+        chunk = self._kept.get(number)
+        if chunk is None:
+            is_at_hand = self._is_expected(index, number)
+        else:
+            is_at_hand = index in chunk or self._is_spent(chunk)
+        if is_at_hand or not self._is_here():
             return None
         self._remember(number)
         base = self.base
@@ -370,21 +412,14 @@ class Rows(_Part):
         return base.operand(index)
 
     def buffer_at(self, index: int) -> Any:
-        length = self._chunk
-        number = index // length
+        number = index // self._chunk
         chunk = self._kept.get(number)
-        if chunk is None:
-            if not self._is_expected(index, number):
-                return self._make_row(index, number)
-            chunk = self._make_chunk(number)
-        # Where the chunk starts, as `_start` says: most rows that are made come by here.
-        place = index - min(number * length, self.length - length)
-        row = chunk[place]
-        if row is None:
-            return self._make_row(index, number)
-        if self._is_iteration:
-            chunk[place] = None
-        return row
+        row = None if chunk is None else chunk.pop(index, None)
+        if row is not None:
+            return row
+        if self._is_spent(chunk) if chunk is not None else self._is_expected(index, number):
+            row = self._make_chunk(number).pop(index, None)
+        return self._make_row(index, number) if row is None else row
 
     def readable_at(self, index: int) -> OnHost | None:
         readable = super().readable_at(index)
@@ -400,13 +435,13 @@ class Rows(_Part):
                 self.scalar = host.item
         return readable
 
-    def forget_host(self) -> None:
-        """Let go of the source's value on the host."""
+    def keeper(self) -> Callable[[], None]:
         self.scalar = None
+        return super().keeper()
 
     def in_order(self, *, backwards: bool = False) -> Iterator[DeviceArray]:
         """Return an iterator over the rows, which are expected to be used in its order."""
-        rows = Rows(self.base, self.surroundings, self.aval, is_iteration=True)
+        rows = Rows(self.base, self.surroundings, self.aval)
         numbers = range(-(-self.length // self._chunk))
         rows._used[len(numbers) if backwards else -1] = None
         return rows._each(reversed(numbers) if backwards else numbers, -1 if backwards else 1)
@@ -414,18 +449,15 @@ class Rows(_Part):
     def _each(self, numbers: Iterable[int], step: int) -> Iterator[DeviceArray]:
         new, device_array, kept = _new, DeviceArray, self._kept
         for number in numbers:
-            start = self._start(number)
             for index in self._indices(number)[::step]:
                 row = new(device_array)
                 # In a loop that uses each row, all but the first of a chunk have a buffer by now.
                 chunk = kept.get(number) if kept else None
-                buffer = None if chunk is None else chunk[index - start]
+                buffer = chunk.pop(index, None) if chunk else None
                 if buffer is None:
                     row._source = self
                     row._index = index
-                    row._rows = None
                 else:
-                    chunk[index - start] = None  # type: ignore[index]
                     row._buffer = buffer
                     row._source = None
                 yield row
@@ -434,10 +466,6 @@ class Rows(_Part):
 
     def _indices(self, number: int) -> range:
         return range(number * self._chunk, min((number + 1) * self._chunk, self.length))
-
-    def _start(self, number: int) -> int:
-        """Return where a chunk starts. The last one is as long as the rest, and may overlap."""
-        return min(number * self._chunk, self.length - self._chunk)
 
     def _is_expected(self, index: int, number: int) -> bool:
         """Tell whether it is worth making a chunk in order to have a row of it.
@@ -460,20 +488,28 @@ class Rows(_Part):
         self._refuse_if_deleted(base)
         return base.source.finished(self._run(_take_row, base.row(index)))
 
-    def _make_chunk(self, number: int) -> list[Any]:
-        base = self.base
+    def _is_spent(self, chunk: dict[int, Any]) -> bool:
+        """Tell whether a chunk is worth making again, for rows that it has given away."""
+        return 2 * len(chunk) < self._chunk
+
+    def _make_chunk(self, number: int) -> dict[int, Any]:
+        """Make and keep a chunk: its rows by their indices."""
+        base, length = self.base, self._chunk
         self._refuse_if_deleted(base)
-        chunk = base.source.array
-        if self._chunk < self.length or not base.is_whole():
-            chunk = self._run(_take_chunk, base.chunk(self._start(number), self._chunk))
-        rows: list[Any] = self._run(_unstack, chunk)
+        # The last chunk is as long as the others, so that the same programs serve: it overlaps.
+        start = min(number * length, self.length - length)
+        stacked = base.source.array
+        if length < self.length or not base.is_whole():
+            stacked = self._run(_take_chunk, base.chunk(start, length))
+        rows = self._run(_unstack, stacked, base.axis)
         if base.source.kind is not None:
             rows = [base.source.finished(row) for row in rows]
-        most = _CHUNK_BYTES // max(1, self._chunk * _nbytes(self.aval))
+        chunk = dict(zip(range(start, start + length), rows, strict=True))
+        most = _CHUNK_BYTES // max(1, length * _nbytes(self.aval))
         with self._lock:
             _push(self._used, number, None, _REMEMBERED)
-            _push(self._kept, number, rows, max(1, min(_KEPT, most)))
-        return rows
+            _push(self._kept, number, chunk, max(1, min(_KEPT, most)))
+        return chunk
 
     def _remember(self, number: int) -> None:
         with self._lock:
@@ -498,10 +534,10 @@ class PlacedRows(_Part):
 
     def __init__(self, base: _Base, here: _jax.Surroundings, aval: Any) -> None:
         super().__init__(base, here, aval)
-        self.length = shape_of(base.view)[0]
+        self.length = base.view[base.along].size
 
     def view_at(self, index: int, base: _Base) -> View:
-        return row_of(base.view, index)
+        return row_of(base.view, index, base.along)
 
     def operand_at(self, _index: int) -> Operand | None:
         return None
@@ -517,7 +553,7 @@ class PlacedRows(_Part):
     def in_order(self, *, backwards: bool = False) -> Iterator[DeviceArray]:
         """Return an iterator over the rows."""
         order = range(self.length)
-        return (_part(self, index) for index in (reversed(order) if backwards else order))
+        return (new_part(self, index) for index in (reversed(order) if backwards else order))
 
 
 # From an array to its rows.
@@ -545,8 +581,7 @@ def _new_rows(array: DeviceArray, here: _jax.Surroundings) -> Rows | PlacedRows 
         return None
     plain = source.is_plain(here)
     if plain and source.is_on_one_device:
-        aval = _jax.abstract_array(shape[1:], jax.typeof(source.buffer))
-        return Rows(base, here, aval)
+        return Rows(base, here, _like(source.buffer, shape[1:]))
     try:
         aval = _type_of_a_row(source.buffer)
     except Exception:
@@ -560,6 +595,7 @@ def _base_of(array: DeviceArray, here: _jax.Surroundings) -> _Base:
     part = array._source
     if part is not None and part.surroundings == here and _is_view(part):
         base: _Base = part.base
+        part.has_parts_with_rows = True
         return _Base(base.source, part.view_at(array._index, base))
     buffer, rows = array._buffer, array._rows
     known = rows is not None and rows.base.source.buffer is buffer
@@ -568,36 +604,71 @@ def _base_of(array: DeviceArray, here: _jax.Surroundings) -> _Base:
 
 def _is_view(part: Any) -> bool:
     """Tell whether a part of this part can be taken as a part of the source."""
-    return not isinstance(part, PlacedRows) and part.base.source.is_on_one_device
+    return isinstance(part, Rows | Slice) and part.base.source.is_on_one_device
 
 
 def _type_of_a_row(buffer: Any) -> Any:
     return jax.make_jaxpr(operator.itemgetter(0))(buffer).out_avals[0]
 
 
-def _part(part: _Part, index: Any) -> DeviceArray:
+def new_part(part: Part, index: Any) -> DeviceArray:
+    """Return a DeviceArray that is a part of another, and has no buffer yet."""
     array = _new(DeviceArray)
     array._source = part
     array._index = index
-    array._rows = None
     return array
 
 
-def keep_parts(array: DeviceArray) -> None:
-    """Let the parts of an array that are still around outlive it: it is about to be deleted."""
-    rows: Rows | PlacedRows | None = array._rows
-    if rows is None:
-        return
-    outstanding = weakref.ref(rows.base.source)
-    if isinstance(rows, Rows):
-        rows.forget_host()
-    array._rows = rows = None
-    source = outstanding()
-    if source is not None and not source.array.is_deleted():
-        source.replace()
-
-
 # The methods of DeviceArray.
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+    """Return the rows of an array along an axis. None is dispatched before it is used.
+
+    Parameters
+    ----------
+    x : array_like
+        With at least one axis.
+    axis : int, default: 0
+        The axis to take apart. Negative ones count from the last.
+
+    Returns
+    -------
+    tuple of DeviceArray
+        Of the shape of `x` without that axis. Inside a trace, JAX's tracers.
+
+    Raises
+    ------
+    ValueError
+        If `x` is 0-d, or has no such axis.
+
+    See Also
+    --------
+    jax.numpy.unstack : the same in one program with as many outputs as there are rows.
+
+    Examples
+    --------
+    >>> import devicearray as da
+    >>> from devicearray import numpy as jnp
+    >>> left, middle, right = da.unstack(jnp.arange(6).reshape(2, 3), axis=1)
+    >>> right
+    DeviceArray([2, 5], dtype=int32)
+    """
+    array = asarray(x)
+    axis = operator.index(axis)
+    if isinstance(array, jax.core.Tracer) or not -array.ndim <= axis < array.ndim:
+        with advised:
+            return tuple(jnp.unstack(unwrap(array), axis=axis))
+    rows = rows_of(array)
+    axis %= array.ndim
+    if axis and isinstance(rows, Rows) and _is_view(rows):
+        base = _Base(rows.base.source, rows.base.view, axis)
+        shape = array.shape[:axis] + array.shape[axis + 1 :]
+        rows = Rows(base, rows.surroundings, _like(base.source.buffer, shape))
+        return tuple(rows.in_order())
+    if axis:
+        return tuple(wrap_tree(row) for row in jnp.unstack(array._buffer, axis=axis))
+    return tuple(array)
 
 
 def _getitem(self: DeviceArray, index: Any, /) -> Any:
@@ -611,7 +682,7 @@ def _getitem(self: DeviceArray, index: Any, /) -> Any:
         advise(error)
         raise
     length = rows.length
-    return _part(rows, i if 0 <= i < length else clamped(i, length))
+    return new_part(rows, i if 0 <= i < length else clamped(i, length))
 
 
 def _elements(self: DeviceArray, index: Any) -> Any:
@@ -622,7 +693,7 @@ def _elements(self: DeviceArray, index: Any) -> Any:
     if isinstance(rows, Rows) and _is_view(rows):
         view = narrowed(rows.base.view, index)
         if view is not None and view != rows.base.view:
-            return _part(Slice(_Base(rows.base.source, view), rows.surroundings), None)
+            return new_part(Slice(_Base(rows.base.source, view), rows.surroundings), None)
     buffer = self._buffer
     picked = buffer[index]
     return self if picked is buffer else wrap_tree(picked)
@@ -634,17 +705,27 @@ _pick = program_of(operator.getitem)
 def _iter(self: DeviceArray) -> Iterator[Any]:
     """Return an iterator over the rows."""
     with advised:
-        rows = rows_of(self)
-        return _wrapped(iter(self._buffer)) if rows is None else rows.in_order()
+        rows = _rows_to_iterate(self)
+        if rows is None:
+            return _wrapped(iter(self._buffer))
+        in_order: Iterator[DeviceArray] = rows.in_order()
+        return in_order
 
 
 def _reversed(self: DeviceArray) -> Iterator[Any]:
     """Return an iterator over the rows, the last one first."""
     with advised:
-        rows = rows_of(self)
+        rows = _rows_to_iterate(self)
         if rows is None:
             return _wrapped(reversed(self._buffer))
-        return rows.in_order(backwards=True)
+        in_order: Iterator[DeviceArray] = rows.in_order(backwards=True)
+        return in_order
+
+
+def _rows_to_iterate(array: DeviceArray) -> Any:
+    part = array._source
+    rows = None if part is None else part.rows_at_hand()
+    return rows_of(array) if rows is None else rows
 
 
 def _wrapped(buffers: Iterator[Any]) -> Iterator[Any]:

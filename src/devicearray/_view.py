@@ -34,8 +34,8 @@ __all__ = [
     "Series",
     "View",
     "as_integer",
+    "axis_of",
     "clamped",
-    "first_axis",
     "narrowed",
     "numpy_index",
     "operand",
@@ -43,6 +43,7 @@ __all__ = [
     "shape_of",
     "taken",
     "whole",
+    "whole_operand",
     "with_taken",
 ]
 
@@ -74,15 +75,14 @@ def shape_of(view: View) -> tuple[int, ...]:
     return tuple(axis.size for axis in view if axis.kept)
 
 
-def row_of(view: View, i: int) -> View:
-    """Return the view of row `i`, from 0 to the number of rows less 1."""
-    along = first_axis(view)
+def row_of(view: View, i: int, along: int) -> View:
+    """Return the view of row `i`, from 0 to the number of rows less 1, along an axis."""
     return (*view[:along], _at(view[along], i), *view[along + 1 :])
 
 
-def first_axis(view: View) -> int:
-    """Return which axis of the array the rows of a view are numbered along."""
-    return next(place for place, axis in enumerate(view) if axis.kept)
+def axis_of(view: View, axis: int) -> int:
+    """Return which axis of the array an axis of a view is."""
+    return [place for place, axis in enumerate(view) if axis.kept][axis]
 
 
 def narrowed(view: View, index: Any) -> View | None:
@@ -242,6 +242,16 @@ def operand(array: Any, view: View, place: _indices.Place, kind: Any = None) -> 
     return _operand_type(cuts, kind)(array, starts)
 
 
+def whole_operand(array: Any, kind: Any) -> Operand:
+    """Return all of an array as an operand: raw keys, of which programs take typed ones."""
+    return _whole_type(array.shape, kind)(array, ())
+
+
+@functools.lru_cache(maxsize=4096)
+def _whole_type(shape: tuple[int, ...], kind: Any) -> type[Operand]:
+    return _operand_type(tuple(_cut(axis)[0] for axis in whole(shape)), kind)
+
+
 def _cuts_and_starts(
     view: View, place: _indices.Place
 ) -> tuple[tuple[_Cut, ...], tuple[tuple[Any, ...], ...]]:
@@ -265,6 +275,8 @@ class Series:
         An array like those to come.
     view : View
         Whose rows.
+    along : int
+        Which axis of the array the rows are numbered along.
     place : jax.Device or jax.sharding.NamedSharding
         Where the starts are to lie.
     size : int, optional
@@ -279,12 +291,12 @@ class Series:
         self,
         array: Any,
         view: View,
+        along: int,
         place: _indices.Place,
         *,
         size: int | None = None,
         kind: Any = None,
     ) -> None:
-        along = first_axis(view)
         self._axis = view[along]
         self._place = place
         rest = whole(array.shape[len(view) :])

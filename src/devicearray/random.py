@@ -11,5 +11,7 @@ Examples
 import jax.random as _random
 
 from devicearray._namespace import mirror as _mirror
+from devicearray._stack import split_into_rows as _split_into_rows
 
 globals().update(_mirror(_random, __name__))
+split = _split_into_rows(globals()["split"])
