@@ -18,17 +18,18 @@ from devicearray._dispatch import jit
 from devicearray._events import Compile, Dispatch, HostSync, Run, Transfer
 from devicearray._gate import Gate
 from devicearray._guard import HostSyncError, HostSyncWarning, sync_allowed, sync_guard
+from devicearray._iteration import STRATEGIES, iterate, unstack
 from devicearray._log import Log
 from devicearray._methods import install as _install_methods
 from devicearray._program import Program, clear_caches, programs
 from devicearray._record import record
 from devicearray._rows import install as _install_rows
-from devicearray._rows import unstack
 from devicearray._site import Site
 from devicearray._timeline import Timeline
 from devicearray._wait import block_until_ready
 
 __all__ = [
+    "STRATEGIES",
     "Compile",
     "DeviceArray",
     "Dispatch",
@@ -45,6 +46,7 @@ __all__ = [
     "asarray",
     "block_until_ready",
     "clear_caches",
+    "iterate",
     "jit",
     "numpy",
     "programs",

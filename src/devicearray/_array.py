@@ -272,11 +272,13 @@ class DeviceArray(jax.Array):
             self._buffer.copy_to_host_async()
 
     def __len__(self) -> int:
-        part = self._source
-        if part is not None and part.aval.shape:
-            return int(part.aval.shape[0])
         with advised:
-            return len(self._buffer)
+            part = self._source
+            if part is None:
+                return len(self._buffer)
+            if not part.aval.shape:
+                raise TypeError("len() of unsized object")
+            return int(part.aval.shape[0])
 
     # Reads by the host: each waits for the value.
 
@@ -364,7 +366,8 @@ class DeviceArray(jax.Array):
 
     def __format__(self, spec: str) -> str:
         with advised:
-            return str(self) if not spec else format(_readable(self), spec)
+            text = format(_readable(self), spec)
+        return repr(self) if text.startswith(_JAX_PREFIX) else text
 
     def __reduce__(self) -> tuple[Any, ...]:
         return wrap, (self._buffer,)

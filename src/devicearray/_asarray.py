@@ -19,6 +19,7 @@ import numpy as np
 from devicearray import _jax
 from devicearray._advice import advise
 from devicearray._array import DeviceArray, wrap, wrap_tree
+from devicearray._rows import joined
 
 __all__ = ["asarray"]
 
@@ -76,6 +77,9 @@ An array is rectangular: pad the shorter ones, or keep a list of arrays.
             return x
         if type(x) is _jax.ArrayImpl:
             return wrap(x)
+        rows = joined(x) if type(x) in (list, tuple) else None
+        if rows is not None:
+            return rows
     if isinstance(x, set | frozenset | dict | str | bytes) or x is None:
         _refuse(x)
     try:

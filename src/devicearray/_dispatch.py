@@ -98,7 +98,9 @@ def dispatcher(
     as_jax_itself = as_jax(as_jax_does or jitted)
 
     def uncompiled(*args: Any, **kwargs: Any) -> Any:
-        outputs = as_jax_itself(*map(_made, args), **kwargs)
+        # A function of JAX's knows nothing of operands, which `jitted` takes apart.
+        given = args if as_jax_does is None else map(_made, args)
+        outputs = as_jax_itself(*given, **kwargs)
         return jax.tree.map(unwrap, outputs) if form is as_they_are else outputs
 
     def on_miss(*args: Any, **kwargs: Any) -> tuple[Any, Any]:

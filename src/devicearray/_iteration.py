@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -36,10 +37,11 @@ from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec
 
 from devicearray._advice import advised
-from devicearray._array import DeviceArray, unwrap
+from devicearray._array import DeviceArray, unwrap, wrap_tree
 from devicearray._asarray import asarray
+from devicearray._rows import rows_along
 
-__all__ = ["STRATEGIES", "Strategy", "iterate"]
+__all__ = ["STRATEGIES", "Strategy", "iterate", "unstack"]
 
 # JAX does not annotate these.
 _partition: Callable[..., PartitionSpec] = PartitionSpec
@@ -335,6 +337,50 @@ jax, fused_chunks, rows. Did you mean 'chunked'?
         if array.ndim == 0:
             raise TypeError("iteration over a 0-d array")
         return chosen.function(array, length)
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+    """Return the rows of an array along an axis. None is dispatched before it is used.
+
+    Parameters
+    ----------
+    x : array_like
+        With at least one axis.
+    axis : int, default: 0
+        The axis to take apart. Negative ones count from the last.
+
+    Returns
+    -------
+    tuple of DeviceArray
+        Of the shape of `x` without that axis. Inside a trace, JAX's tracers.
+
+    Raises
+    ------
+    ValueError
+        If `x` is 0-d, or has no such axis.
+
+    See Also
+    --------
+    jax.numpy.unstack : the same in one program with as many outputs as there are rows.
+
+    Examples
+    --------
+    >>> import devicearray as da
+    >>> from devicearray import numpy as jnp
+    >>> left, middle, right = da.unstack(jnp.arange(6).reshape(2, 3), axis=1)
+    >>> right
+    DeviceArray([2, 5], dtype=int32)
+    """
+    array = asarray(x)
+    axis = operator.index(axis)
+    if isinstance(array, jax.core.Tracer) or not -array.ndim <= axis < array.ndim:
+        with advised:
+            return tuple(jnp.unstack(unwrap(array), axis=axis))
+    axis %= array.ndim
+    rows = rows_along(array, axis)
+    if rows is not None:
+        return tuple(rows.in_order())
+    return tuple(wrap_tree(jnp.unstack(unwrap(array), axis=axis))) if axis else tuple(array)
 
 
 def _strategy(name: Any) -> Strategy:

@@ -26,22 +26,21 @@ than the number of outputs: 50 take a quarter of a second, 1,000 take 14.
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from devicearray import _jax
 from devicearray._advice import advise, advised
-from devicearray._array import DeviceArray, Part, keep_parts, unwrap, wrap_tree
-from devicearray._asarray import asarray
+from devicearray._array import DeviceArray, Part, keep_parts, unwrap, wrap, wrap_tree
 from devicearray._dispatch import as_they_are, dispatcher, program_of
 from devicearray._indices import LONGEST
 from devicearray._view import (
@@ -60,7 +59,17 @@ from devicearray._view import (
     whole,
 )
 
-__all__ = ["CHUNK", "Source", "abstract", "install", "new_part", "rows_of", "unstack"]
+__all__ = [
+    "CHUNK",
+    "Rows",
+    "Source",
+    "abstract",
+    "install",
+    "joined",
+    "new_part",
+    "rows_along",
+    "rows_of",
+]
 
 #: How many rows a chunk has at most. Twice as many compile in more than twice the time, and save
 #: little: of the 1 us that a row of a chunk takes, the two dispatches are a fifth.
@@ -96,10 +105,15 @@ def _apart(chunk: Any, axis: int) -> list[Any]:
     return [_static_row(chunk, i, axis) for i in range(chunk.shape[axis])]
 
 
+def _picked(part: Any, numbers: Any) -> Any:
+    return taken(part)[numbers]
+
+
 _take_row = _program("row", taken)
 _take_slice = _program("slice", taken)
 _take_chunk = _program("chunk", taken)
 _unstack = _program("unstack", _apart, static_argnums=1)
+_pick_rows = _program("gather", _picked)
 
 
 class Source:
@@ -180,15 +194,22 @@ class OnHost:
     JAX's methods are called on it, so that results, messages and warnings are JAX's.
     """
 
-    __slots__ = ("_value", "aval", "sharding")
+    __slots__ = ("_source", "_value", "aval")
 
-    def __init__(self, value: Any, aval: Any, sharding: Any) -> None:
+    def __init__(self, value: Any, aval: Any, source: Source) -> None:
         self._value = value
+        self._source = source
         self.aval = aval
-        self.sharding = sharding
+
+    @property
+    def sharding(self) -> Any:
+        """A sharding that is as addressable as that of the array."""
+        return self._source.array.sharding
 
     def __buffer__(self, _flags: int, /) -> memoryview:
-        return memoryview(self._value)
+        # The buffer protocol is defined for arrays on one device. For others JAX says so.
+        is_on_one_device = self._source.is_on_one_device
+        return memoryview(self._value if is_on_one_device else self._source.array)
 
 
 for _name in (
@@ -309,8 +330,7 @@ class _Part:
         host = base.source.on_host(_nbytes(self.aval))
         if host is None:
             return None
-        value = host[numpy_index(self.view_at(index, base))]
-        return OnHost(value, self.aval, base.source.array.sharding)
+        return OnHost(host[numpy_index(self.view_at(index, base))], self.aval, base.source)
 
     def _run(self, program: Any, *arguments: Any) -> Any:
         """Run a program as if here were where the part was taken."""
@@ -574,6 +594,54 @@ def rows_of(array: DeviceArray) -> Rows | PlacedRows | None:
     return rows
 
 
+def rows_along(array: DeviceArray, axis: int) -> Rows | PlacedRows | None:
+    """Return the rows along another axis than the first; None if JAX is to take it apart."""
+    rows = rows_of(array)
+    if axis == 0 or not isinstance(rows, Rows) or not _is_view(rows):
+        return rows if axis == 0 else None
+    base = _Base(rows.base.source, rows.base.view, axis)
+    shape = array.shape[:axis] + array.shape[axis + 1 :]
+    return Rows(base, rows.surroundings, _like(base.source.buffer, shape))
+
+
+def joined(rows: Sequence[Any]) -> DeviceArray | None:
+    """Return rows as one array; None if they are not all unused rows of one source.
+
+    Rows at regular distances are a slice, and not dispatched until it is used.
+    """
+    part = rows[0]._source if rows and type(rows[0]) is DeviceArray else None
+    if not isinstance(part, Rows) or not _is_view(part) or part.base.axis or part.aval.weak_type:
+        return None
+    base, here = part.base, part.surroundings
+    if not _jax.at_top_level() or _jax.checks_values() or _jax.surroundings() != here:
+        return None
+    indices = []
+    for row in rows:
+        other = row._source if type(row) is DeviceArray else None
+        if not isinstance(other, Rows) or other.base is not base or other.surroundings != here:
+            return None
+        indices.append(row._index)
+    view = narrowed(base.view, _regular(indices))
+    if view is not None:
+        return new_part(Slice(_Base(base.source, view), here), None)
+    source = base.source
+    with jax.default_device(source.place):
+        # So that it is not committed, and neither is what a program makes with it.
+        numbers = jax.device_put(np.array(indices, np.int32))
+    picked = _pick_rows(operand(source.array, base.view, source.place), numbers)
+    return wrap(source.finished(picked))
+
+
+def _regular(indices: list[int]) -> slice | None:
+    """Return the slice that picks these indices, if one does."""
+    first, last = indices[0], indices[-1]
+    step = indices[1] - first if len(indices) > 1 else 1
+    if step == 0 or any(b - a != step for a, b in itertools.pairwise(indices)):
+        return None
+    stop = last + (1 if step > 0 else -1)
+    return slice(first, stop if stop >= 0 else None, step)
+
+
 def _new_rows(array: DeviceArray, here: _jax.Surroundings) -> Rows | PlacedRows | None:
     base = _base_of(array, here)
     source, shape = base.source, shape_of(base.view)
@@ -620,55 +688,6 @@ def new_part(part: Part, index: Any) -> DeviceArray:
 
 
 # The methods of DeviceArray.
-
-
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
-    """Return the rows of an array along an axis. None is dispatched before it is used.
-
-    Parameters
-    ----------
-    x : array_like
-        With at least one axis.
-    axis : int, default: 0
-        The axis to take apart. Negative ones count from the last.
-
-    Returns
-    -------
-    tuple of DeviceArray
-        Of the shape of `x` without that axis. Inside a trace, JAX's tracers.
-
-    Raises
-    ------
-    ValueError
-        If `x` is 0-d, or has no such axis.
-
-    See Also
-    --------
-    jax.numpy.unstack : the same in one program with as many outputs as there are rows.
-
-    Examples
-    --------
-    >>> import devicearray as da
-    >>> from devicearray import numpy as jnp
-    >>> left, middle, right = da.unstack(jnp.arange(6).reshape(2, 3), axis=1)
-    >>> right
-    DeviceArray([2, 5], dtype=int32)
-    """
-    array = asarray(x)
-    axis = operator.index(axis)
-    if isinstance(array, jax.core.Tracer) or not -array.ndim <= axis < array.ndim:
-        with advised:
-            return tuple(jnp.unstack(unwrap(array), axis=axis))
-    rows = rows_of(array)
-    axis %= array.ndim
-    if axis and isinstance(rows, Rows) and _is_view(rows):
-        base = _Base(rows.base.source, rows.base.view, axis)
-        shape = array.shape[:axis] + array.shape[axis + 1 :]
-        rows = Rows(base, rows.surroundings, _like(base.source.buffer, shape))
-        return tuple(rows.in_order())
-    if axis:
-        return tuple(wrap_tree(row) for row in jnp.unstack(array._buffer, axis=axis))
-    return tuple(array)
 
 
 def _getitem(self: DeviceArray, index: Any, /) -> Any:

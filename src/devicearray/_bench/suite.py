@@ -20,12 +20,24 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 
 import devicearray as da
 from devicearray._bench.interleaved import Comparison, Timing
 from devicearray._bench.table import Columns
 
-__all__ = ["Plan", "Suite", "counts_of", "environment", "is_installed", "write"]
+__all__ = [
+    "Counts",
+    "Plan",
+    "Suite",
+    "counts_of",
+    "environment",
+    "is_installed",
+    "paired",
+    "write",
+]
+
+type Counts = dict[str, int | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +62,10 @@ class Plan:
         How many rows an array has that is not computed yet.
     longest : int
         Up to which length an array grows.
+    limit : float
+        How long a call may take, in seconds, as an array grows.
     patience : float
-        How long one call may take, in seconds, as an array grows; and how long a device stands at
-        a gate before the host is taken to wait.
+        How long a device stands at a gate before the host is taken to wait, in seconds.
     """
 
     rounds: int = 401
@@ -63,7 +76,16 @@ class Plan:
     splits: int = 1_000
     pending: int = 3_000
     longest: int = 1_000_000
-    patience: float = 20.0
+    limit: float = 20.0
+    patience: float = 2.0
+
+    def host_big(self) -> np.ndarray[Any, Any]:
+        """Return the values of the long array."""
+        return np.arange(1, self.big + 1, dtype=np.int32)
+
+    def host_matrix(self) -> np.ndarray[Any, Any]:
+        """Return the values of the matrix."""
+        return np.ones((self.rows, self.columns), np.float32)
 
     def timing(self, **changed: Any) -> Timing:
         """Return the timing of a comparison; what is given takes the place of the defaults."""
@@ -101,7 +123,7 @@ class Suite:
     devices: int = 1
 
 
-def counts_of(call: Callable[[], Any]) -> dict[str, int | None]:
+def counts_of(call: Callable[[], Any], on_wait: Callable[[], Any] | None = None) -> Counts:
     """Record one call; return what it did. None: this JAX cannot tell.
 
     Examples
@@ -113,7 +135,7 @@ def counts_of(call: Callable[[], Any]) -> dict[str, int | None]:
     >>> counted["dispatches"], counted["host syncs"]
     (1, 1)
     """
-    with da.record() as log:
+    with da.record(on_wait=on_wait) as log:
         call()
     return {
         "dispatches": _number(lambda: log.dispatches),
@@ -122,6 +144,11 @@ def counts_of(call: Callable[[], Any]) -> dict[str, int | None]:
         "host syncs": _number(lambda: log.syncs),
         "transfers": _number(lambda: log.transfers),
     }
+
+
+def paired(first: Counts, second: Counts) -> dict[str, tuple[int | None, int | None]]:
+    """Return what was counted of both, as a `Comparison` has it."""
+    return {name: (number, second[name]) for name, number in first.items()}
 
 
 def _number(events: Callable[[], tuple[Any, ...]]) -> int | None:

@@ -6,12 +6,22 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from devicearray._bench import overhead, recording
+from devicearray._bench import (
+    growth,
+    overhead,
+    recording,
+    rows,
+    rows_cold,
+    rows_devices,
+    strategies,
+)
 from devicearray._bench.suite import Suite
 
 __all__ = ["SUITES"]
 
+_MODULES: Final = (rows, rows_devices, rows_cold, strategies, growth, overhead, recording)
+
 #: All suites by name.
 SUITES: Final[Mapping[str, Suite]] = MappingProxyType(
-    {suite.name: suite for suite in (overhead.SUITE, recording.SUITE)}
+    {module.SUITE.name: module.SUITE for module in _MODULES}
 )

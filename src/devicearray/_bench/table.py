@@ -20,7 +20,8 @@ type Columns = tuple[str, str, str] | list[str]
 
 #: Stands where nothing was measured.
 _NONE: Final = "-"
-_NAME_WIDTH: Final = 44
+_NAME_WIDTH: Final = 48
+_WIDTHS: Final = {"quartiles": 18}
 _WIDTH: Final = 12
 
 
@@ -53,26 +54,23 @@ def cells(stored: Mapping[str, Any], columns: Columns) -> tuple[str, str, str, s
     return _microseconds(stored["first"]), _microseconds(stored["second"]), median, quartiles
 
 
-def more_titles(columns: Columns, beside: Sequence[str], counts: Sequence[str]) -> tuple[str, ...]:
+def more_titles(beside: Sequence[str], counts: Sequence[str]) -> tuple[str, ...]:
     """Return the titles of what `more_cells` returns."""
-    first, second, _ = columns
-    return (
-        *(f"{name}, us" for name in beside),
-        *(f"{name} ({first}, {second})" for name in counts),
-    )
+    return (*(f"{name}, us" for name in beside), *counts)
 
 
 def more_cells(
     stored: Mapping[str, Any], beside: Sequence[str], counts: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return the times of others in microseconds, and what was counted of both."""
+    """Return the times of others in microseconds, and what was counted of both: ``"200, 0"``."""
     times = (_microseconds(stored["beside"].get(name, ())) for name in beside)
     return (*times, *(_pair(stored["counts"].get(name)) for name in counts))
 
 
 def line(name: str, cells: Sequence[str], titles: Sequence[str]) -> str:
-    """Return a printed line, each cell as wide as its title, or wider."""
-    shown = (cell.rjust(max(_WIDTH, len(title))) for cell, title in zip(cells, titles, strict=True))
+    """Return a printed line. How wide a column is, its title says."""
+    widths = (max(_WIDTHS.get(title, _WIDTH), len(title)) for title in titles)
+    shown = (cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
     return "  ".join([name.ljust(_NAME_WIDTH), *shown]).rstrip()
 
 
@@ -87,4 +85,4 @@ def _digits(number: float) -> str:
 def _pair(counted: Sequence[int | None] | None) -> str:
     if counted is None:
         return _NONE
-    return ", ".join("not recorded" if number is None else f"{number}" for number in counted)
+    return ", ".join("unknown" if number is None else f"{number}" for number in counted)

@@ -23,6 +23,7 @@ from devicearray._bench import table
 from devicearray._bench.interleaved import Comparison
 from devicearray._bench.suite import Plan, Suite, environment, write
 from devicearray._bench.suites import SUITES
+from devicearray._units import counted
 
 __all__ = ["add_to"]
 
@@ -52,7 +53,7 @@ def add_to(subparsers: Any) -> None:
         metavar="NAME",
         nargs="*",
         type=_suite,
-        help="a suite; without one, all of them",
+        help="a suite; without one, all of them, which takes some minutes",
     )
     parser.add_argument(
         "--rounds",
@@ -93,24 +94,29 @@ def _list() -> None:
 
 def _measure(suite: Suite, plan: Plan, folder: Path | None) -> None:
     on = environment()
-    print(f"\n{suite.title}\n{_described(on, plan)}\n", flush=True)
+    print(f"\n{suite.title}\n{_described(on)}\n{_explained(suite, plan)}\n", flush=True)
     comparisons = list(_printed(suite.run(plan), suite))
     if folder is not None:
         print(f"\nWritten: {write(suite, comparisons, folder)}", flush=True)
 
 
-def _described(on: dict[str, Any], plan: Plan) -> str:
-    devices = "" if on["devices"] == 1 else f"{on['devices']} of "
+def _described(on: dict[str, Any]) -> str:
     return (
-        f"jax {on['jax']}, {devices}{on['device']} ({on['machine']}), Python {on['python']}, "
-        f"{on['date']}; up to {plan.rounds} rounds, interleaved"
+        f"On {on['date']} with jax {on['jax']} on {counted(on['devices'], 'device')} of kind "
+        f"{on['device']} ({on['machine']}), Python {on['python']}"
     )
+
+
+def _explained(suite: Suite, plan: Plan) -> str:
+    first, second, _ = suite.columns
+    numbers = f"; numbers of {', '.join(suite.counts)}: {first}, {second}" if suite.counts else ""
+    return f"In turns, up to {counted(plan.rounds, 'round')}; medians{numbers}"
 
 
 def _printed(comparisons: Iterable[Comparison], suite: Suite) -> Iterator[Comparison]:
     """Print a line for each comparison as it comes: the table is its own progress."""
     columns, beside, counts = suite.columns, suite.beside, suite.counts
-    titles = (*table.titles(columns), *table.more_titles(columns, beside, counts))
+    titles = (*table.titles(columns), *table.more_titles(beside, counts))
     print(table.line("", titles, titles), flush=True)
     for one in comparisons:
         stored = one.to_json()

@@ -13,11 +13,13 @@ from typing import Any
 
 import jax.numpy as _jnp
 
+from devicearray._gather import OF_ROWS as _OF_ROWS
 from devicearray._namespace import mirror as _mirror
 from devicearray.numpy import fft as fft
 from devicearray.numpy import linalg as linalg
 
 globals().update(_mirror(_jnp, __name__))
+globals().update({name: _of_rows(globals()[name]) for name, _of_rows in _OF_ROWS.items()})
 
 
 def __getattr__(name: str) -> Any:
