@@ -450,7 +450,7 @@ SHARDED = [
     lambda f, a: a[2:5],
     lambda f, a: a.at[0].set(1.0),
     lambda f, a: a.astype(int),
-    lambda f, a: list(a),
+    lambda f, a: [a[i] for i in range(len(a))],
 ]
 
 

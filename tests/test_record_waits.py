@@ -32,6 +32,16 @@ TIMES_FOR_DEVICE_ARRAYS = {
 }
 
 
+#: The ways that read the rows of an array. For a DeviceArray they share one read of the array.
+READ_BY_ROWS = {
+    "a[0].item()", "math.fsum", "[float(v) for v in a]", "map(float, a)", "sorted by float", "any",
+    "filter", "np.fromiter",
+}  # fmt: skip
+
+#: JAX iterates over shards by way of the host. The rows of a DeviceArray are not even dispatched.
+NOT_FOR_DEVICE_ARRAYS = {"list of shards"}
+
+
 def of_jax(value):
     return value
 
@@ -89,10 +99,20 @@ def what_is_read(way, value):
     return {(np.dtype(kind).itemsize, False) for kind in types}
 
 
-@both
-@pytest.mark.parametrize("name", THAT_WAIT)
+def ways_that_wait(test):
+    """Parametrize a test with the ways, each for both kinds of array where both wait."""
+    ways = [(name, of_jax) for name in THAT_WAIT]
+    ways += [(name, of_ours) for name in THAT_WAIT if name not in NOT_FOR_DEVICE_ARRAYS]
+    kinds = {of_jax: "jax.Array", of_ours: "DeviceArray"}
+    ids = [f"{name}-{kinds[made]}" for name, made in ways]
+    return pytest.mark.parametrize(("name", "made"), ways, ids=ids)(test)
+
+
+@ways_that_wait
 def test_a_wait_is_seen_at_its_line(name, made, capsys):
     way = WAYS[name]
+    if made is of_ours and name in READ_BY_ROWS:
+        way = way._replace(reads=WHOLE, times=1)
     value, result = a_value(name, made)
     expected = plain(result)
     written = capsys.readouterr().out
@@ -117,6 +137,18 @@ def test_a_wait_is_seen_at_its_line(name, made, capsys):
         assert (sync.error, sync.allowed) == (None, False)
 
 
+@pytest.mark.parametrize("name", sorted(NOT_FOR_DEVICE_ARRAYS))
+def test_what_waits_for_jaxs_arrays_alone_does_not_wait_for_ours(name):
+    value, _ = a_value(name, of_ours)
+    gate = da.Gate()
+    held = gate(value)
+    with da.record(on_wait=gate.open) as log:
+        WAYS[name].act(held)
+    assert not gate.is_open
+    assert log.syncs == ()
+    gate.open()
+
+
 @both
 @pytest.mark.parametrize("name", THAT_DO_NOT)
 def test_what_does_not_wait_is_not_taken_for_a_wait(name, made):
@@ -130,8 +162,7 @@ def test_what_does_not_wait_is_not_taken_for_a_wait(name, made):
     gate.open()
 
 
-@both
-@pytest.mark.parametrize("name", THAT_WAIT)
+@ways_that_wait
 def test_the_guard_refuses_before_the_wait(name, made, capsys):
     way = WAYS[name]
     value, result = a_value(name, made)

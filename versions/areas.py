@@ -43,6 +43,11 @@ AREAS: Final[Mapping[str, tuple[str, ...]]] = {
         "test_table.py::*",
         "test_units.py::*",
     ),
+    "Rows are taken without a dispatch, and are what JAX's are": (
+        "test_iteration.py::*",
+        "test_rows.py::*",
+        "test_view.py::*",
+    ),
     "`DeviceArray` agrees with JAX's arrays": (
         "conformance/test_*.py::*",
         "test_array.py::*",
