@@ -345,9 +345,9 @@ class _Part:
     def _refuse_if_deleted(self, base: _Base) -> None:
         if base.source.array.is_deleted():
             raise RuntimeError(
-                f"This {self.aval.str_short()} is a part of an array that has been deleted or "
-                "donated, by other code than devicearray's, before the part was used: its value "
-                "went with the array. Use the part first, or donate the array to a function of "
+                f"This {self.aval.str_short()} is a part of an array that was deleted or donated, "
+                "by other code than devicearray's, before the part was used: its value went with "
+                "the array. Use the part first, or donate the array to a function of "
                 "devicearray.jit, under which the parts that are still around keep their values."
             )
 
