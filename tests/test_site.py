@@ -328,23 +328,48 @@ def test_a_thread_of_the_runtime_has_no_line(capfd):
     assert barrier.function == "test_a_thread_of_the_runtime_has_no_line"
 
 
+# Python gives the address of code that is gone to the next code of that size: `run` lets go of it.
+def run(text, file, **names):
+    exec(compile(text, file, "exec"), names)
+    return names
+
+
+def finding(finder):
+    """Return a hook that asks `finder`, and nothing else that could keep its caller's code."""
+
+    def hook():
+        return finder.find("hook")
+
+    return hook
+
+
 def test_code_that_took_the_address_of_other_code_is_not_taken_for_it():
-    with da.record() as log:
-        for number in range(200):
-            names = {"value": S}
-            exec(compile("\n" * number + "float(value)", f"<code {number}>", "exec"), names)
-    assert [(s.file, s.line) for s in log.syncs] == [
-        (f"<code {number}>", number + 1) for number in range(200)
-    ]
+    hook = finding(Finder())
+    for number in range(20):
+        file = f"<code {number}>"
+        site = run("\n" * number + "found = hook()", file, hook=hook)["found"].site
+        assert (site.file, site.line) == (file, number + 1)
+
+
+def test_a_library_that_took_the_address_of_another_is_not_taken_for_it():
+    hook = finding(Finder())
+    for number in range(20):
+        library = f"def call{number}():\n    return hook()\n"
+        names = run(library, "<attrs generated>", hook=hook, __name__="lab")
+        assert names.popitem()[1]().trigger == f"lab.call{number}"
+        del names
 
 
 def test_the_number_of_sites_that_are_kept_is_bounded(monkeypatch):
     monkeypatch.setattr(_site, "_MOST_SITES", 5)
     one = Finder()
-    codes = [compile("find('x')", f"<code {number}>", "exec") for number in range(12)]
-    for code in codes:
-        exec(code, {"find": one.find})
-    assert len(one._known) <= 5
+    hook = finding(one)
+    kept = []
+    for number in range(12):
+        found = run("found = hook()", f"<code {number}>", hook=hook)["found"]
+        assert found.site.file == f"<code {number}>"
+        kept.append(len(one._known))
+    assert kept == [1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 1, 2]
 
 
 def test_what_the_line_calls_is_not_kept_alive():
