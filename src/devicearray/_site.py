@@ -249,6 +249,8 @@ class Finder:
         key = id(code), frame.f_lasti, id(called), hook
         known = self._known.get(key)
         if known is None or known.calls_another_now(frame):
+            if len(self._known) >= _MOST_SITES:
+                self._known.clear()
             known = self._known[key] = _look(frame, below, hook)
         return known.found
 
