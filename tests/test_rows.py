@@ -496,6 +496,32 @@ def test_rows_outlive_a_source_that_is_deleted_or_donated(kind, end):
         _ = ours[0]
 
 
+def test_deleting_a_row_leaves_its_source_and_its_own_rows():
+    x = dnp.arange(60.0).reshape(10, 3, 2)
+    row = x[3]
+    inner, other = list(row), x[4]
+    buffer = x._buffer
+    row.delete()
+    assert row.is_deleted()
+    assert x._buffer is buffer
+    assert_agree([*inner, other], [*buffer[3], buffer[4]])
+
+
+@pytest.mark.parametrize("are_kept", [True, False])
+def test_rows_that_the_host_reads_hold_the_source_as_a_numpy_view_does(are_kept):
+    x, read = jnp.arange(3.0) + 0, jnp.arange(3.0) + 0
+    view, rows = np.asarray(x), list(da.asarray(read))
+    values = [float(row) for row in rows]
+    if not are_kept:
+        del view, rows
+    add = jax.jit(lambda y: y + 1, donate_argnums=0)
+    assert_agree(add(read), add(x))
+    assert read.is_deleted() == x.is_deleted()
+    assert values == [0, 1, 2]
+    if are_kept:
+        assert [float(row) for row in rows] == view.tolist() == values
+
+
 def test_nothing_is_copied_for_rows_that_are_gone():
     x = dnp.arange(30.0)
     _ = [float(v) for v in x]

@@ -403,6 +403,8 @@ def _make_buffer(array: DeviceArray) -> Any:
 
 def keep_parts(array: DeviceArray) -> None:
     """Let the parts of an array that are around outlive it: it is about to be deleted."""
+    # If it is a part of another itself, its rows go on from its buffer, and the other may stay.
+    _ = array._buffer
     rows = array._rows
     if rows is None:
         return

@@ -354,6 +354,7 @@ class _Part:
 
 @functools.lru_cache(maxsize=4096)
 def abstract(shape: tuple[int, ...], dtype: Any, weak_type: bool) -> Any:
+    """Return the abstract value of an array on one device."""
     return _jax.abstract_array(shape, dtype, weak_type=weak_type)
 
 
@@ -446,12 +447,8 @@ class Rows(_Part):
         if readable is not None and self.scalar is None:
             base = self.base
             host = base.source.on_host(0)
-            if (
-                host is not None
-                and host.ndim == 1
-                and host.dtype.kind in "biuf"
-                and base.is_whole()
-            ):
+            is_of_scalars = host is not None and host.ndim == 1 and host.dtype.kind in "biuf"
+            if is_of_scalars and base.is_whole():
                 self.scalar = host.item
         return readable
 
