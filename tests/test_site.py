@@ -328,14 +328,14 @@ def test_a_thread_of_the_runtime_has_no_line(capfd):
     assert barrier.function == "test_a_thread_of_the_runtime_has_no_line"
 
 
-# Python gives the address of code that is gone to the next code of that size: `run` lets go of it.
 def run(text, file, **names):
+    """Run code that is gone afterwards, so that Python gives its address to the next."""
     exec(compile(text, file, "exec"), names)
     return names
 
 
-def finding(finder):
-    """Return a hook that asks `finder`, and nothing else that could keep its caller's code."""
+def hook_of(finder):
+    """Return a hook without an array: what reads one may keep the caller's code for a while."""
 
     def hook():
         return finder.find("hook")
@@ -344,26 +344,26 @@ def finding(finder):
 
 
 def test_code_that_took_the_address_of_other_code_is_not_taken_for_it():
-    hook = finding(Finder())
+    hook = hook_of(Finder())
     for number in range(20):
         file = f"<code {number}>"
         site = run("\n" * number + "found = hook()", file, hook=hook)["found"].site
         assert (site.file, site.line) == (file, number + 1)
 
 
-def test_a_library_that_took_the_address_of_another_is_not_taken_for_it():
-    hook = finding(Finder())
+def test_a_function_that_took_the_address_of_another_is_not_taken_for_what_the_line_calls():
+    hook = hook_of(Finder())
     for number in range(20):
-        library = f"def call{number}():\n    return hook()\n"
-        names = run(library, "<attrs generated>", hook=hook, __name__="lab")
-        assert names.popitem()[1]().trigger == f"lab.call{number}"
-        del names
+        text = f"def call{number}():\n    return hook()\n"
+        names = run(text, "<attrs generated calls>", hook=hook, __name__="lab")
+        call = names.pop(f"call{number}")
+        assert call().trigger == f"lab.call{number}"
 
 
 def test_the_number_of_sites_that_are_kept_is_bounded(monkeypatch):
     monkeypatch.setattr(_site, "_MOST_SITES", 5)
     one = Finder()
-    hook = finding(one)
+    hook = hook_of(one)
     kept = []
     for number in range(12):
         found = run("found = hook()", f"<code {number}>", hook=hook)["found"]
