@@ -20,7 +20,7 @@ import jax
 import numpy as np
 
 from devicearray._bench.interleaved import Call, Comparison, Contender, in_turns
-from devicearray._bench.side import add_one
+from devicearray._bench.side import add_one, use_each
 from devicearray._bench.strategies import BASE, side_of
 from devicearray._bench.suite import Plan, Suite
 from devicearray._iteration import STRATEGIES, iterate
@@ -37,17 +37,12 @@ _FIRST_ROWS: Final = 300
 
 type _Use = Callable[[Iterable[Any]], Any]
 
-_f: Any = jax.jit(add_one)
-
-
-def _use_each(rows: Iterable[Any]) -> Any:
-    for row in rows:
-        result = _f(row)
-    return result
-
 
 #: What is done with the rows.
-_PATTERNS: Final[Mapping[str, _Use]] = {"list(x)": list, "for v in x: f(v)": _use_each}
+_PATTERNS: Final[Mapping[str, _Use]] = {
+    "list(x)": list,
+    "for v in x: f(v)": functools.partial(use_each, jax.jit(add_one)),
+}
 
 
 def _run(plan: Plan) -> Iterator[Comparison]:
@@ -88,7 +83,7 @@ def _measure(
         _compile(use, length, name)
     timing = plan.timing(
         calls=max(1, _ROWS_IN_A_BATCH // length),
-        waits=use is _use_each,
+        until_ready=use is not list,
         fewest=1,
         seconds=_SECONDS * plan.seconds,
         warm_up=False,

@@ -27,15 +27,23 @@ from typing import Any, Final
 import jax
 import numpy as np
 
-__all__ = ["Call", "Comparison", "Contender", "Timing", "compare", "in_turns", "ready"]
+__all__ = [
+    "Call",
+    "Comparison",
+    "Contender",
+    "Timing",
+    "block",
+    "compare",
+    "in_turns",
+]
 
 type Call = Callable[[], Any]
 
 #: The places of a second that are kept: a tenth of a nanosecond.
 _PLACES: Final = 10
 
-# JAX does not annotate this.
-_block: Callable[[Any], Any] = jax.block_until_ready
+#: JAX's function, which JAX does not annotate.
+block: Callable[[Any], Any] = jax.block_until_ready
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +79,7 @@ class Timing:
         How many calls a batch has.
     per : int
         How often a call does what is measured: a loop over 1,000 rows does it 1,000 times.
-    waits : bool
+    until_ready : bool
         Whether the batch ends when the last result is ready, or when the last call returns.
     before : callable
         Called before each batch, and not timed.
@@ -86,7 +94,7 @@ class Timing:
     fewest: int = 5
     calls: int = 50
     per: int = 1
-    waits: bool = False
+    until_ready: bool = False
     before: Callable[[], Any] = lambda: None
     warm_up: bool = True
     clock: Callable[[], float] = time.perf_counter
@@ -147,11 +155,6 @@ def _with_quartiles(values: np.ndarray[Any, Any]) -> list[float]:
     return [float(value) for value in np.percentile(values, (25, 50, 75))]
 
 
-def ready(call: Call) -> Contender:
-    """Return the contender whose every batch makes the same call."""
-    return Contender(make=lambda: call)
-
-
 def compare(
     name: str,
     first: Call,
@@ -171,7 +174,10 @@ def compare(
     >>> one.second, one.first          # the second begins
     ((2.0,), (1.0,))
     """
-    contenders = ready(first), Contender(make=lambda: second, within=within)
+    contenders = (
+        Contender(make=lambda: first),
+        Contender(make=lambda: second, within=within),
+    )
     first_times, second_times = in_turns(contenders, timing)
     return Comparison(name=name, first=first_times, second=second_times)
 
@@ -204,8 +210,8 @@ def _batch(contender: Contender, timing: Timing) -> float:
         start = timing.clock()
         for _ in range(timing.calls):
             result = call()
-        if timing.waits:
-            _block(result)
+        if timing.until_ready:
+            block(result)
         del result
         seconds = timing.clock() - start
     return round(seconds / (timing.calls * timing.per), _PLACES)
@@ -213,7 +219,7 @@ def _batch(contender: Contender, timing: Timing) -> float:
 
 def _finish_earlier_work() -> None:
     """Wait for a program that each device begins after those that were dispatched earlier."""
-    _block([_tick(x) for x in _inputs()])
+    block([_tick(x) for x in _inputs()])
 
 
 @jax.jit

@@ -11,7 +11,7 @@ in vain for as long as there are frames. The calls here pass for code of a user'
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 import jax
@@ -19,13 +19,10 @@ import jax.numpy as jnp
 import numpy as np
 
 import devicearray as da
-from devicearray._bench.interleaved import Call, Comparison, compare
+from devicearray._bench.interleaved import Call, Comparison, block, compare
 from devicearray._bench.suite import Plan, Suite
 
 __all__ = ["SUITE"]
-
-# JAX does not annotate this.
-_block: Callable[[Any], Any] = jax.block_until_ready
 
 _USERS_FILE: Final = "<a user's file>"
 
@@ -41,7 +38,7 @@ def _calls() -> dict[str, Call]:
         "x + y": lambda: x + y,
         "DeviceArray + 1": lambda: ours + 1,
         "x.block_until_ready()": lambda: x.block_until_ready(),
-        "jax.block_until_ready((x, y))": lambda: _block((x, y)),
+        "jax.block_until_ready((x, y))": lambda: block((x, y)),
         "np.asarray(x)": lambda: np.asarray(x),
         "float(scalar)": lambda: float(scalar),
         "scalar.item()": lambda: scalar.item(),

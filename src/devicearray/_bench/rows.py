@@ -16,6 +16,7 @@ import dataclasses
 import functools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import jax
@@ -23,13 +24,24 @@ import numpy as np
 
 import devicearray as da
 from devicearray._bench.interleaved import Call, Comparison
-from devicearray._bench.side import JAX, OTHERS, OURS, Side, add_one, compare_sides
+from devicearray._bench.side import (
+    JAX,
+    OTHERS,
+    OURS,
+    Pattern,
+    Side,
+    add_one,
+    compare_sides,
+    on,
+    use_each,
+)
 from devicearray._bench.suite import Counts, Plan, Suite, counts_of, paired
 
 __all__ = ["SUITE"]
 
-#: How many rows are taken by index in one call.
-_INDICES: Final = 1_000
+#: How many rows are taken one by one in a call, at most.
+_CHOSEN: Final = 1_000
+_NO_OTHERS: Final[Mapping[str, Side]] = MappingProxyType({})
 
 _f: Any = jax.jit(add_one)
 
@@ -37,28 +49,6 @@ _f: Any = jax.jit(add_one)
 @jax.jit
 def _draw(key: Any) -> Any:
     return jax.random.normal(key, (4,))
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Pattern:
-    """A way to take or use rows.
-
-    Attributes
-    ----------
-    name : str
-        How it is written.
-    make : callable
-        Given a `Side`, makes an array and returns a call that does it.
-    timing : mapping
-        What differs from the usual `Timing`.
-    others : bool
-        Whether those without a device can do it as well.
-    """
-
-    name: str
-    make: Callable[[Side], Call]
-    timing: Mapping[str, Any]
-    others: bool = False
 
 
 # The patterns.
@@ -73,43 +63,49 @@ def _patterns(plan: Plan) -> Iterator[Pattern]:
 
 
 def _taking(big: Any, column: Any) -> Iterator[Pattern]:
-    yield _once("list(big)", _on(list, big), others=True)
-    yield _once("list(column)", _on(list, column), others=True)
-    yield _tiny("list(small)", _on(list, big[:10]))
-    yield _once("list(reversed(big))", _on(_reversed, big))
-    yield _once("list(zip(big, big))", _on(_zipped, big))
-    yield _tiny("next(iter(big))", _on(_first, big))
-    yield _tiny("a, b, c = x", _on(_unpacked, big[:3]))
-    yield _once("[float(v) for v in big]", _on(_floats, big), others=True)
+    yield _once("list(big)", on(list, big), others=OTHERS)
+    yield _once("list(column)", on(list, column), others=OTHERS)
+    yield _tiny("list(small)", on(list, big[:10]))
+    yield _once("list(reversed(big))", on(_reversed, big))
+    yield _once("list(zip(big, big))", on(_zipped, big))
+    yield _tiny("next(iter(big))", on(_first, big))
+    yield _tiny("a, b, c = x", on(_unpacked, big[:3]))
+    yield _once("[float(v) for v in big]", on(_floats, big), others=OTHERS)
 
 
 def _indexing(big: Any, matrix: Any) -> Iterator[Pattern]:
     for order, chosen in _orders(len(big)).items():
-        make = _on(functools.partial(_index, order=chosen), big)
-        yield _once(f"big[i], i {order}", make, others=True, per=len(chosen))
+        make = on(functools.partial(_index, order=chosen), big)
+        yield _once(f"big[i], i {order}", make, others=OTHERS, per=len(chosen))
     for order, chosen in _orders(len(matrix)).items():
-        users = _on(functools.partial(_use_by_index, _f, order=chosen), matrix)
-        yield _once(f"f(M[i]), i {order}", users, per=len(chosen), waits=True)
+        users = on(functools.partial(_use_by_index, _f, order=chosen), matrix)
+        yield _once(f"f(M[i]), i {order}", users, per=len(chosen), until_ready=True)
         own = _with_own_jit(_use_by_index, matrix, order=chosen)
-        yield _once(f"f(M[i]), i {order}, devicearray.jit", own, per=len(chosen), waits=True)
+        yield _once(f"f(M[i]), i {order}, devicearray.jit", own, per=len(chosen), until_ready=True)
 
 
 def _splitting(times: int) -> Iterator[Pattern]:
     for kind in ("PRNGKey", "key"):
         for use, make in (("", _split), (", f(sub)", _split_and_use), (", normal(sub)", _draw_own)):
             name = f"key, sub = split(key){use}: {kind}"
-            yield _once(name, functools.partial(make, kind, times), per=times, waits=True)
+            yield _once(name, functools.partial(make, kind, times), per=times, until_ready=True)
 
 
 def _looping(big: Any, matrix: Any) -> Iterator[Pattern]:
-    yield _once("stack(list(M))", functools.partial(_stack, matrix), waits=True)
-    yield _once("for v in big: f(v)", _on(functools.partial(_use_each, _f), big), waits=True)
-    yield _once("for r in M: f(r)", _on(functools.partial(_use_each, _f), matrix), waits=True)
-    yield _once("for v in big: v + 1", _on(functools.partial(_use_each, add_one), big), waits=True)
-    yield _tiny("x + x", _on(lambda x: x + x, big[:10]), waits=True)
+    for order, chosen in _orders(len(matrix)).items():
+        stack = functools.partial(_stack, matrix, chosen)
+        yield _once(f"stack of the rows of M, {order}", stack, until_ready=True)
+    yield _once("for v in big: f(v)", on(functools.partial(use_each, _f), big), until_ready=True)
+    yield _once("for r in M: f(r)", on(functools.partial(use_each, _f), matrix), until_ready=True)
+    yield _once(
+        "for v in big: v + 1", on(functools.partial(use_each, add_one), big), until_ready=True
+    )
+    yield _tiny("x + x", on(lambda x: x + x, big[:10]), until_ready=True)
 
 
-def _once(name: str, make: Callable[[Side], Call], others: bool = False, **timing: Any) -> Pattern:
+def _once(
+    name: str, make: Callable[[Side], Call], others: Mapping[str, Side] = _NO_OTHERS, **timing: Any
+) -> Pattern:
     """Return a pattern that takes long enough for a batch of one call."""
     return Pattern(name=name, make=make, others=others, timing={"calls": 1, **timing})
 
@@ -118,19 +114,14 @@ def _tiny(name: str, make: Callable[[Side], Call], **timing: Any) -> Pattern:
     return Pattern(name=name, make=make, timing=timing)
 
 
-def _on(use: Callable[[Any], Any], host: Any) -> Callable[[Side], Call]:
-    """Return what makes an array of the host's values, and the call that uses it."""
-    return lambda side: functools.partial(use, side.array(host))
-
-
 def _with_own_jit(use: Callable[..., Any], host: Any, **how: Any) -> Callable[[Side], Call]:
     return lambda side: functools.partial(use, side.f, side.array(host), **how)
 
 
 def _orders(length: int) -> dict[str, list[int]]:
     """Return rows to take, as Python numbers."""
-    anywhere: list[int] = np.random.default_rng(0).permutation(length)[:_INDICES].tolist()
-    return {"in order": list(range(min(length, _INDICES))), "random": anywhere}
+    anywhere: list[int] = np.random.default_rng(0).permutation(length)[:_CHOSEN].tolist()
+    return {"in order": list(range(min(length, _CHOSEN))), "random": anywhere}
 
 
 def _reversed(x: Any) -> Any:
@@ -166,15 +157,14 @@ def _use_by_index(f: Any, x: Any, order: Iterable[int]) -> Any:
     return result
 
 
-def _use_each(f: Any, x: Any) -> Any:
-    for v in x:
-        result = f(v)
-    return result
+def _stack(host: Any, order: Iterable[int], side: Side) -> Call:
+    x, stack = side.array(host), side.numpy.stack
 
+    def call() -> Any:
+        rows = list(x)
+        return stack([rows[i] for i in order])
 
-def _stack(host: Any, side: Side) -> Call:
-    x = side.array(host)
-    return lambda: side.numpy.stack(list(x))
+    return call
 
 
 def _split(kind: str, times: int, side: Side) -> Call:
@@ -215,9 +205,7 @@ def _split_for(use: Callable[[Any], Any], kind: str, times: int, side: Side) -> 
 
 def _run(plan: Plan) -> Iterator[Comparison]:
     for pattern in _patterns(plan):
-        others = OTHERS if pattern.others else {}
-        timing = plan.timing(**pattern.timing)
-        one = compare_sides(pattern.name, pattern.make, timing, others=others)
+        one = compare_sides(pattern, plan)
         waits = one.counts["host syncs"]
         yield dataclasses.replace(one, counts={**one.counts, "waits": waits})
     yield _pending(plan)

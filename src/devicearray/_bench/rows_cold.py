@@ -8,17 +8,15 @@ be imports.
 
 from __future__ import annotations
 
-import functools
 import gc
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import jax
 
 import devicearray as da
-from devicearray._bench.interleaved import Call, Comparison
-from devicearray._bench.side import Side, add_one, compare_sides
+from devicearray._bench.interleaved import Comparison
+from devicearray._bench.side import Pattern, add_one, compare_sides, on
 from devicearray._bench.suite import Plan, Suite
 
 __all__ = ["SUITE", "clear_all_caches"]
@@ -36,36 +34,28 @@ def clear_all_caches() -> None:
 _f: Any = jax.jit(add_one)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Pattern:
-    use: Callable[[Any], Any]
-    waits: bool = False
+def _patterns(big: Any) -> Iterator[Pattern]:
+    cold = {"calls": 1, "before": clear_all_caches}
+    used = {**cold, "until_ready": True}
+    yield Pattern(name="list(big)", make=on(list, big), timing=cold)
+    yield Pattern(name="next(iter(big))", make=on(_first, big), timing=cold)
+    yield Pattern(name="f(next(iter(big)))", make=on(lambda x: _f(_first(x)), big), timing=used)
+    yield Pattern(name="f(big[0])", make=on(lambda x: _f(x[0]), big), timing=used)
 
 
-_PATTERNS: Final = {
-    "list(big)": _Pattern(use=list),
-    "next(iter(big))": _Pattern(use=lambda big: next(iter(big))),
-    "f(next(iter(big)))": _Pattern(use=lambda big: _f(next(iter(big))), waits=True),
-    "f(big[0])": _Pattern(use=lambda big: _f(big[0]), waits=True),
-}
+def _first(x: Any) -> Any:
+    return next(iter(x))
 
 
 def _run(plan: Plan) -> Iterator[Comparison]:
-    big = plan.host_big()
-    for name, pattern in _PATTERNS.items():
-        make = functools.partial(_make, pattern, big)
-        timing = plan.timing(calls=1, waits=pattern.waits, before=clear_all_caches)
-        yield compare_sides(name, make, timing)
-
-
-def _make(pattern: _Pattern, host: Any, side: Side) -> Call:
-    return functools.partial(pattern.use, side.array(host))
+    for pattern in _patterns(plan.host_big()):
+        yield compare_sides(pattern, plan)
 
 
 SUITE = Suite(
     name="rows_cold",
     title=(
-        f"Rows while nothing is compiled (all caches cleared before each sample): "
+        "Rows while nothing is compiled (all caches cleared before each sample): "
         f"big has {Plan.big:,} scalars"
     ),
     columns=("JAX", "ours", "ratio"),

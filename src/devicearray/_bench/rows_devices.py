@@ -15,7 +15,7 @@ import jax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from devicearray._bench.interleaved import Call, Comparison
-from devicearray._bench.side import Side, compare_sides
+from devicearray._bench.side import Pattern, Side, compare_sides
 from devicearray._bench.suite import Plan, Suite
 
 __all__ = ["SUITE"]
@@ -49,7 +49,8 @@ def _run(plan: Plan) -> Iterator[Comparison]:
         "list(M), on each device": (matrix, ()),
     }
     for name, (host, axes) in arrays.items():
-        yield compare_sides(name, functools.partial(_list_of, host, axes), plan.timing(calls=1))
+        make = functools.partial(_list_of, host, axes)
+        yield compare_sides(Pattern(name=name, make=make, timing={"calls": 1}), plan)
 
 
 SUITE = Suite(

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import jax
@@ -20,14 +19,32 @@ import numpy as np
 
 import devicearray as da
 from devicearray._bench.interleaved import Call, Comparison, Contender, Timing, in_turns
-from devicearray._bench.suite import Counts, counts_of, is_installed, paired
+from devicearray._bench.suite import Counts, Plan, counts_of, is_installed, paired
 
-__all__ = ["JAX", "OTHERS", "OURS", "Side", "add_one", "compare_sides", "counts_in"]
+__all__ = [
+    "JAX",
+    "OTHERS",
+    "OURS",
+    "Pattern",
+    "Side",
+    "add_one",
+    "compare_sides",
+    "counts_in",
+    "on",
+    "use_each",
+]
 
 
 def add_one(v: Any) -> Any:
     """Do something that takes no time."""
     return v + 1
+
+
+def use_each(f: Callable[[Any], Any], rows: Iterable[Any]) -> Any:
+    """Call `f` on each row; return the last result."""
+    for row in rows:
+        result = f(row)
+    return result
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,34 +67,44 @@ class Side:
     f: Any = None
 
 
-def compare_sides(
-    name: str,
-    make: Callable[[Side], Call],
-    timing: Timing,
-    *,
-    others: Mapping[str, Side] = MappingProxyType({}),
-) -> Comparison:
-    """Time what both sides do, and count it; time others beside them.
+@dataclass(frozen=True, kw_only=True)
+class Pattern:
+    """Something that both sides do.
 
-    Parameters
+    Attributes
     ----------
     name : str
-        What the comparison is called.
+        How it is written.
     make : callable
         Given a side, makes an array and returns a call that uses it.
-    timing : Timing
-        How to time it.
+    timing : mapping
+        What differs from a plan's `Timing`.
     others : mapping
-        Sides that are timed for scale.
+        Sides that are timed as well, for scale, by their names.
     """
-    sides = (JAX, OURS, *others.values())
-    contenders = [Contender(make=functools.partial(make, side)) for side in sides]
+
+    name: str
+    make: Callable[[Side], Call]
+    timing: Mapping[str, Any] = field(default_factory=dict)
+    others: Mapping[str, Side] = field(default_factory=dict)
+
+
+def on(use: Callable[[Any], Any], host: Any) -> Callable[[Side], Call]:
+    """Return what makes an array of the host's values, and a call that uses it."""
+    return lambda side: functools.partial(use, side.array(host))
+
+
+def compare_sides(pattern: Pattern, plan: Plan) -> Comparison:
+    """Time what both sides do, and count it; time others beside them."""
+    timing = plan.timing(**pattern.timing)
+    sides = (JAX, OURS, *pattern.others.values())
+    contenders = [Contender(make=functools.partial(pattern.make, side)) for side in sides]
     first, second, *beside = in_turns(contenders, timing)
     return Comparison(
-        name=name,
+        name=pattern.name,
         first=first,
         second=second,
-        beside=dict(zip(others, beside, strict=True)),
+        beside=dict(zip(pattern.others, beside, strict=True)),
         counts=paired(*(counts_in(one, timing) for one in contenders[:2])),
     )
 
@@ -85,7 +112,7 @@ def compare_sides(
 def counts_in(contender: Contender, timing: Timing) -> Counts:
     """Record a call as it is timed: on an array of its own, after what comes before a batch."""
     timing.before()
-    return counts_of(contender.make())
+    return counts_of(contender.make(), until_ready=timing.until_ready)
 
 
 def _plain(value: Any) -> Any:
