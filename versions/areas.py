@@ -37,6 +37,8 @@ AREAS: Final[Mapping[str, tuple[str, ...]]] = {
         "test_pytest_plugin.py::*",
     ),
     "A log prints, is stored, and comes from the command line": (
+        "test_bench.py::*",
+        "test_bench_command.py::*",
         "test_command.py::*",
         "test_events.py::*",
         "test_log.py::*",

@@ -7,6 +7,7 @@ then: `rows_cold` measures the other case.
 
 A batch that leaves work on the device waits for the last result, on both sides. Taking rows
 leaves none with a DeviceArray; with a plain array it does, and is timed until the call returns.
+What could be left for later, such as joining rows, is used, so that none can put it off.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def _splitting(times: int) -> Iterator[Pattern]:
 def _looping(big: Any, matrix: Any) -> Iterator[Pattern]:
     for order, chosen in _orders(len(matrix)).items():
         stack = functools.partial(_stack, matrix, chosen)
-        yield _once(f"stack of the rows of M, {order}", stack, until_ready=True)
+        yield _once(f"f(stack(rows of M)), {order}", stack, until_ready=True)
     yield _once("for v in big: f(v)", on(functools.partial(use_each, _f), big), until_ready=True)
     yield _once("for r in M: f(r)", on(functools.partial(use_each, _f), matrix), until_ready=True)
     yield _once(
@@ -162,7 +163,7 @@ def _stack(host: Any, order: Iterable[int], side: Side) -> Call:
 
     def call() -> Any:
         rows = list(x)
-        return stack([rows[i] for i in order])
+        return _f(stack([rows[i] for i in order]))
 
     return call
 

@@ -112,7 +112,7 @@ def compare_sides(pattern: Pattern, plan: Plan) -> Comparison:
 def counts_in(contender: Contender, timing: Timing) -> Counts:
     """Record a call as it is timed: on an array of its own, after what comes before a batch."""
     timing.before()
-    return counts_of(contender.make(), until_ready=timing.until_ready)
+    return counts_of(contender.make())
 
 
 def _plain(value: Any) -> Any:

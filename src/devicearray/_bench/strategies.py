@@ -102,9 +102,10 @@ def _run(plan: Plan) -> Iterator[Comparison]:
 
 
 def _compare_all(one: _Measurement, plan: Plan, *, cold: bool) -> Iterator[Comparison]:
+    """Compare all strategies; cold after warm, when what Python loads once is loaded."""
     timing = plan.timing(calls=one.calls, per=one.per)
     if cold:
-        timing = plan.timing(calls=1, before=clear_all_caches)
+        timing = plan.timing(calls=1, before=clear_all_caches, warm_up=False)
     contenders = [Contender(make=functools.partial(one.make, name)) for name in STRATEGIES]
     times = dict(zip(STRATEGIES, in_turns(contenders, timing), strict=True))
     counts = dict(zip(STRATEGIES, (counts_in(c, timing) for c in contenders), strict=True))

@@ -23,7 +23,7 @@ import jax
 import numpy as np
 
 import devicearray as da
-from devicearray._bench.interleaved import Comparison, Timing, block
+from devicearray._bench.interleaved import Comparison, Timing
 from devicearray._bench.table import Columns
 
 __all__ = [
@@ -123,16 +123,8 @@ class Suite:
     devices: int = 1
 
 
-def counts_of(
-    call: Callable[[], Any],
-    *,
-    until_ready: bool = False,
-    on_wait: Callable[[], Any] | None = None,
-) -> Counts:
-    """Record one call, and the wait for its result; return what the call did.
-
-    The wait is recorded because it may dispatch what the call did not, and is no host sync of the
-    call's. None: this JAX cannot tell.
+def counts_of(call: Callable[[], Any], on_wait: Callable[[], Any] | None = None) -> Counts:
+    """Record one call; return what it did. None: this JAX cannot tell.
 
     Examples
     --------
@@ -144,15 +136,12 @@ def counts_of(
     (1, 1)
     """
     with da.record(on_wait=on_wait) as log:
-        result = call()
-        if until_ready:
-            with da.sync_allowed():
-                block(result)
+        call()
     return {
         "dispatches": _number(lambda: log.dispatches),
         "compiles": len(log.compiles),
         "outputs": max((one.outputs or 0 for one in log.compiles), default=0),
-        "host syncs": _number(lambda: tuple(one for one in log.syncs if not one.allowed)),
+        "host syncs": _number(lambda: log.syncs),
         "transfers": _number(lambda: log.transfers),
     }
 
