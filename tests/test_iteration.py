@@ -14,30 +14,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import AxisType, NamedSharding
+from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import devicearray as da
 from devicearray._iteration import STRATEGIES, iterate
 from tests.comparison import assert_agree, assert_device_arrays
 from tests.conformance.harness import describe, differences
-from tests.eight_devices import on_eight
+from tests.eight_devices import on_eight, on_explicit, uncommitted_elsewhere
 
 CHUNK = 4
 THROUGH_NUMPY = ("host", "device_put")
 ON_DEVICE = ("per_row", "chunked", "fused_chunks")
 #: Those whose elements are plain arrays and lie where `x[i]` does.
 PLAIN_ROWS = ("device_put", *ON_DEVICE)
-
-
-def on_explicit(array, *axes):
-    mesh = jax.make_mesh((8,), ("i",), axis_types=(AxisType.Explicit,))
-    return jax.device_put(array, NamedSharding(mesh, P(*axes)))
-
-
-def uncommitted_elsewhere():
-    with jax.default_device(jax.devices()[3]):
-        return jnp.arange(7.0)
 
 
 NUMBERS = {

@@ -11,27 +11,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import AxisType, NamedSharding
-from jax.sharding import PartitionSpec as P
+from jax.sharding import AxisType
 
 import devicearray as da
 from devicearray import numpy as dnp
 from devicearray._rows import CHUNK
 from tests.comparison import assert_agree, assert_device_arrays
 from tests.conformance.harness import attempt, normalise_repr
-from tests.eight_devices import on_eight, over_eight
+from tests.eight_devices import on_eight, on_explicit, over_eight, uncommitted_elsewhere
 
 LONG = 2 * CHUNK + 7
-
-
-def on_explicit(array, *axes):
-    mesh = jax.make_mesh((8,), ("i",), axis_types=(AxisType.Explicit,))
-    return jax.device_put(array, NamedSharding(mesh, P(*axes)))
-
-
-def uncommitted_elsewhere():
-    with jax.default_device(jax.devices()[3]):
-        return jnp.arange(7.0)
 
 
 def in_pinned_memory():
@@ -406,6 +395,18 @@ def test_joining_rows_is_what_it_is_in_jax(kind, join, axis):
         theirs = attempt(getattr(jnp, join), rows_by_jax(x)[pick], **named)
         ours = attempt(getattr(dnp, join), list(da.asarray(x))[pick], **named)
         assert_agree(ours, theirs)
+
+
+@pytest.mark.parametrize("kind", ["matrix", "matrix of keys"])
+def test_rows_that_are_concatenated_are_one_array_of_jaxs(kind):
+    x = KINDS[kind]()
+    wanted = jnp.concatenate([x[1], x[2]])
+    joined = dnp.concatenate(list(da.asarray(x))[1:3])
+    with jax.disable_jit():
+        without_jit = dnp.concatenate(list(da.asarray(x))[1:3])
+    for array in (joined, without_jit):
+        assert type(array._buffer) is type(wanted)
+        assert_agree(array, wanted)
 
 
 def test_joining_rows_of_which_some_were_used_is_what_it_is_in_jax():

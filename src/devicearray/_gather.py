@@ -18,11 +18,11 @@ from typing import Any, Final
 
 import jax.numpy as jnp
 
-from devicearray._array import operand_of, wrap
+from devicearray._array import operand_of, wrap_tree
 from devicearray._dispatch import program_of
 from devicearray._rows import joined
 
-__all__ = ["OF_ROWS", "array_of_rows"]
+__all__ = ["OF_ROWS"]
 
 
 def _merge_axes(x: Any) -> Any:
@@ -56,12 +56,12 @@ def _concatenate_of_rows(concatenate: Callable[..., Any]) -> Callable[..., Any]:
         if found is None:
             named = {} if rest else {"axis": axis}
             return concatenate(arrays, *rest, **named, **kwargs)
-        return wrap(_merge(operand_of(found)))
+        return wrap_tree(_merge(operand_of(found)))
 
     return call
 
 
-def array_of_rows(make: Callable[..., Any]) -> Callable[..., Any]:
+def _array_of_rows(make: Callable[..., Any]) -> Callable[..., Any]:
     """Return ``asarray`` or ``array`` so that rows of one source are not stacked one by one."""
 
     @functools.wraps(make)
@@ -80,8 +80,8 @@ def _are_alone(arrays: Any, axis: Any, rest: Any, kwargs: Any) -> bool:
 
 #: How each of these functions of ``jax.numpy`` is changed, by its name.
 OF_ROWS: Final[Mapping[str, Callable[[Callable[..., Any]], Callable[..., Any]]]] = {
-    "array": array_of_rows,
-    "asarray": array_of_rows,
+    "array": _array_of_rows,
+    "asarray": _array_of_rows,
     "concat": _concatenate_of_rows,
     "concatenate": _concatenate_of_rows,
     "stack": _stack_of_rows,
