@@ -9,10 +9,12 @@ type of our own, would break ``except`` clauses and read as a different fault.
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Final
 
-__all__ = ["advise", "advised"]
+__all__ = ["advise", "advised", "did_you_mean"]
 
 _DELETED: Final = (
     "The array was deleted with .delete(), or donated to a function (donate_argnums). To use it "
@@ -72,6 +74,19 @@ def advise(error: BaseException) -> None:
     for fault, remedy in _ADVICE:
         if fault in message and remedy not in getattr(error, "__notes__", ()):
             error.add_note(remedy)
+
+
+def did_you_mean(name: str, known: Iterable[str], likeness: float = 0.6) -> str:
+    """Return the question that ends a message about an unknown name; nothing if none is like it.
+
+    Examples
+    --------
+    >>> from devicearray._advice import did_you_mean
+    >>> did_you_mean("eror", ["error", "warn"])
+    " Did you mean 'error'?"
+    """
+    similar = difflib.get_close_matches(name, list(known), 1, likeness)
+    return f" Did you mean {similar[0]!r}?" if similar else ""
 
 
 #: The one instance: it keeps no state.

@@ -27,6 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from devicearray import _boundary, _jax
+from devicearray._advice import did_you_mean
 from devicearray._later import refuse_what_runs_later
 from devicearray._site import Found, Site, finder, in_host_callback
 
@@ -190,8 +191,7 @@ class sync_guard(contextlib.ContextDecorator):
                 "parentheses?"
             )
         if mode not in _MODES:
-            similar = difflib.get_close_matches(str(mode), _MODES, 1, 0.3)
-            hint = f" Did you mean {similar[0]!r}?" if similar else ""
+            hint = did_you_mean(str(mode), _MODES, 0.3)
             raise ValueError(f"sync_guard: there is no mode {mode!r}, only {_MODES}.{hint}")
         self._mode = mode
         self._allow = frozenset(_triggers(allow))

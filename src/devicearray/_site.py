@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import difflib
 import functools
 import importlib.util
 import linecache
@@ -37,6 +36,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from devicearray import _jax
+from devicearray._advice import did_you_mean
 
 __all__ = ["Finder", "Found", "Site", "finder", "in_host_callback"]
 
@@ -308,8 +308,7 @@ def _refuse_unknown(name: str) -> None:
     if name in sys.modules or top in sys.modules:
         return
     if not top.isidentifier() or importlib.util.find_spec(top) is None:
-        similar = difflib.get_close_matches(top, {key.partition(".")[0] for key in sys.modules}, 1)
-        hint = f" Did you mean {similar[0]!r}?" if similar else ""
+        hint = did_you_mean(top, {key.partition(".")[0] for key in sys.modules})
         raise ValueError(f"skip: there is no module named {name!r}.{hint}")
 
 

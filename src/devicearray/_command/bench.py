@@ -9,7 +9,6 @@ it takes.
 from __future__ import annotations
 
 import argparse
-import difflib
 import os
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from typing import Any, Final
 
 import jax
 
+from devicearray._advice import did_you_mean
 from devicearray._bench import table
 from devicearray._bench.interleaved import Comparison
 from devicearray._bench.suite import Plan, Suite, environment, write
@@ -154,7 +154,7 @@ def _run_on_simulated_devices(
 def _suite(name: str) -> Suite:
     if name not in SUITES:
         raise argparse.ArgumentTypeError(
-            f"there is no suite {name!r}, only {', '.join(SUITES)}.{_hint(name, SUITES)}"
+            f"there is no suite {name!r}, only {', '.join(SUITES)}.{did_you_mean(name, SUITES)}"
         )
     return SUITES[name]
 
@@ -174,14 +174,11 @@ def _folder(name: str) -> Path:
     if not path.exists():
         parent = path.absolute().parent
         near = [one.name for one in parent.iterdir() if one.is_dir()] if parent.is_dir() else []
-        raise argparse.ArgumentTypeError(f"there is no folder {name}.{_hint(path.name, near)}")
+        raise argparse.ArgumentTypeError(
+            f"there is no folder {name}.{did_you_mean(path.name, near)}"
+        )
     if not path.is_dir():
         raise argparse.ArgumentTypeError(f"{name} is a file, and a folder is needed")
     if not os.access(path, os.W_OK | os.X_OK):
         raise argparse.ArgumentTypeError(f"{name} cannot be written to")
     return path
-
-
-def _hint(name: str, known: Iterable[str]) -> str:
-    similar = difflib.get_close_matches(name, list(known), 1)
-    return f" Did you mean {similar[0]!r}?" if similar else ""
