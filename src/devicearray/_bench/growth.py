@@ -16,11 +16,10 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-import jax
 import numpy as np
 
 from devicearray._bench.interleaved import Call, Comparison, Contender, in_turns
-from devicearray._bench.side import add_one, use_each
+from devicearray._bench.side import JAX, use_each
 from devicearray._bench.strategies import BASE, side_of
 from devicearray._bench.suite import Plan, Suite
 from devicearray._iteration import STRATEGIES, iterate
@@ -41,7 +40,7 @@ type _Use = Callable[[Iterable[Any]], Any]
 #: What is done with the rows.
 _PATTERNS: Final[Mapping[str, _Use]] = {
     "list(x)": list,
-    "for v in x: f(v)": functools.partial(use_each, jax.jit(add_one)),
+    "for v in x: f(v)": functools.partial(use_each, JAX.f),
 }
 
 

@@ -33,6 +33,7 @@ from devicearray._bench.side import (
     Side,
     add_one,
     compare_sides,
+    first_of,
     on,
     use_each,
 )
@@ -44,7 +45,7 @@ __all__ = ["SUITE"]
 _CHOSEN: Final = 1_000
 _NO_OTHERS: Final[Mapping[str, Side]] = MappingProxyType({})
 
-_f: Any = jax.jit(add_one)
+_f: Any = JAX.f
 
 
 @jax.jit
@@ -69,7 +70,7 @@ def _taking(big: Any, column: Any) -> Iterator[Pattern]:
     yield _tiny("list(small)", on(list, big[:10]))
     yield _once("list(reversed(big))", on(_reversed, big))
     yield _once("list(zip(big, big))", on(_zipped, big))
-    yield _tiny("next(iter(big))", on(_first, big))
+    yield _tiny("next(iter(big))", on(first_of, big))
     yield _tiny("a, b, c = x", on(_unpacked, big[:3]))
     yield _once("[float(v) for v in big]", on(_floats, big), others=OTHERS)
 
@@ -131,10 +132,6 @@ def _reversed(x: Any) -> Any:
 
 def _zipped(x: Any) -> Any:
     return list(zip(x, x, strict=True))
-
-
-def _first(x: Any) -> Any:
-    return next(iter(x))
 
 
 def _unpacked(x: Any) -> Any:

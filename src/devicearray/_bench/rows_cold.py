@@ -16,7 +16,7 @@ import jax
 
 import devicearray as da
 from devicearray._bench.interleaved import Comparison
-from devicearray._bench.side import Pattern, add_one, compare_sides, on
+from devicearray._bench.side import JAX, Pattern, compare_sides, first_of, on
 from devicearray._bench.suite import Plan, Suite
 
 __all__ = ["SUITE", "clear_all_caches"]
@@ -31,20 +31,16 @@ def clear_all_caches() -> None:
     gc.collect()
 
 
-_f: Any = jax.jit(add_one)
+_f: Any = JAX.f
 
 
 def _patterns(big: Any) -> Iterator[Pattern]:
     cold = {"calls": 1, "before": clear_all_caches}
     used = {**cold, "until_ready": True}
     yield Pattern(name="list(big)", make=on(list, big), timing=cold)
-    yield Pattern(name="next(iter(big))", make=on(_first, big), timing=cold)
-    yield Pattern(name="f(next(iter(big)))", make=on(lambda x: _f(_first(x)), big), timing=used)
+    yield Pattern(name="next(iter(big))", make=on(first_of, big), timing=cold)
+    yield Pattern(name="f(next(iter(big)))", make=on(lambda x: _f(first_of(x)), big), timing=used)
     yield Pattern(name="f(big[0])", make=on(lambda x: _f(x[0]), big), timing=used)
-
-
-def _first(x: Any) -> Any:
-    return next(iter(x))
 
 
 def _run(plan: Plan) -> Iterator[Comparison]:

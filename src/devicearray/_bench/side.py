@@ -30,6 +30,7 @@ __all__ = [
     "add_one",
     "compare_sides",
     "counts_in",
+    "first_of",
     "on",
     "use_each",
 ]
@@ -38,6 +39,11 @@ __all__ = [
 def add_one(v: Any) -> Any:
     """Do something that takes no time."""
     return v + 1
+
+
+def first_of(x: Any) -> Any:
+    """Take the first row."""
+    return next(iter(x))
 
 
 def use_each(f: Callable[[Any], Any], rows: Iterable[Any]) -> Any:
@@ -131,8 +137,13 @@ OURS: Final = Side(
 def _others() -> dict[str, Side]:
     found = {"NumPy": Side(array=np.asarray)}
     if is_installed("torch"):
-        found["PyTorch"] = Side(array=importlib.import_module("torch").from_numpy)
+        found["PyTorch"] = Side(array=_tensor)
     return found
+
+
+def _tensor(host: Any) -> Any:
+    # PyTorch takes seconds to import: not before it is timed.
+    return importlib.import_module("torch").from_numpy(host)
 
 
 #: Those that are timed beside the two, for scale, by their names.
