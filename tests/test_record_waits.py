@@ -99,13 +99,19 @@ def what_is_read(way, value):
     return {(np.dtype(kind).itemsize, False) for kind in types}
 
 
-def ways_that_wait(test):
-    """Parametrize a test with the ways, each for both kinds of array where both wait."""
-    ways = [(name, of_jax) for name in THAT_WAIT]
-    ways += [(name, of_ours) for name in THAT_WAIT if name not in NOT_FOR_DEVICE_ARRAYS]
+def each_way(of_plain_arrays, of_device_arrays):
+    """Parametrize a test with ways, and with the kind of array that they are tried on."""
+    ways = [(name, of_jax) for name in of_plain_arrays]
+    ways += [(name, of_ours) for name in of_device_arrays]
     kinds = {of_jax: "jax.Array", of_ours: "DeviceArray"}
     ids = [f"{name}-{kinds[made]}" for name, made in ways]
-    return pytest.mark.parametrize(("name", "made"), ways, ids=ids)(test)
+    return pytest.mark.parametrize(("name", "made"), ways, ids=ids)
+
+
+ways_that_wait = each_way(
+    THAT_WAIT, [name for name in THAT_WAIT if name not in NOT_FOR_DEVICE_ARRAYS]
+)
+ways_that_do_not = each_way(THAT_DO_NOT, [*THAT_DO_NOT, *sorted(NOT_FOR_DEVICE_ARRAYS)])
 
 
 @ways_that_wait
@@ -137,20 +143,7 @@ def test_a_wait_is_seen_at_its_line(name, made, capsys):
         assert (sync.error, sync.allowed) == (None, False)
 
 
-@pytest.mark.parametrize("name", sorted(NOT_FOR_DEVICE_ARRAYS))
-def test_what_waits_for_jaxs_arrays_alone_does_not_wait_for_ours(name):
-    value, _ = a_value(name, of_ours)
-    gate = da.Gate()
-    held = gate(value)
-    with da.record(on_wait=gate.open) as log:
-        WAYS[name].act(held)
-    assert not gate.is_open
-    assert log.syncs == ()
-    gate.open()
-
-
-@both
-@pytest.mark.parametrize("name", THAT_DO_NOT)
+@ways_that_do_not
 def test_what_does_not_wait_is_not_taken_for_a_wait(name, made):
     value, _ = a_value(name, made)
     gate = da.Gate()
@@ -200,8 +193,7 @@ def check_refusal(error, way):
     assert f"sync_guard(allow=({trigger!r},))" in advice
 
 
-@both
-@pytest.mark.parametrize("name", THAT_DO_NOT)
+@ways_that_do_not
 def test_the_guard_lets_pass_what_does_not_wait(name, made):
     value, _ = a_value(name, made)
     gate = da.Gate()

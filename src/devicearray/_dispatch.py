@@ -46,8 +46,10 @@ __all__ = [
 ]
 
 
-def as_jax(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `function` called as JAX calls it, its arrays as DeviceArrays.
+def as_jax(
+    function: Callable[..., Any], form: Callable[[Any], Any] = wrap_tree
+) -> Callable[..., Any]:
+    """Return `function` called as JAX calls it, its arrays as DeviceArrays or in another form.
 
     For functions that one program cannot serve: those whose result's shape depends on values,
     that may hand an operand back, that place arrays, or that return no arrays.
@@ -57,7 +59,7 @@ def as_jax(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         with advised:
             named = {name: unwrap(arg) for name, arg in kwargs.items()}
-            return wrap_tree(function(*map(unwrap, args), **named))
+            return form(function(*map(unwrap, args), **named))
 
     return call
 
@@ -95,17 +97,14 @@ def dispatcher(
     """
     cache = ProgramCache()
     split = _Splitter(jitted)
-    as_jax_itself = as_jax(as_jax_does or jitted)
-
-    def uncompiled(*args: Any, **kwargs: Any) -> Any:
+    uncompiled = as_jax(jitted, form)
+    if as_jax_does is not None:
         # A function of JAX's knows nothing of operands, which `jitted` takes apart.
-        given = args if as_jax_does is None else map(_made, args)
-        outputs = as_jax_itself(*given, **kwargs)
-        return jax.tree.map(unwrap, outputs) if form is as_they_are else outputs
+        uncompiled = _of_arrays(as_jax(as_jax_does, form))
 
     def on_miss(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         # JAX's checks of values live in its own calls, and so do its traces.
-        if _jax.checks_values() or not _jax.at_top_level() or _holds_tracer((args, kwargs)):
+        if _jax.is_in_charge() or _holds_tracer((args, kwargs)):
             return uncompiled(*args, **kwargs), None
         statics, arrays, named = split(args, kwargs)
         try:
@@ -152,12 +151,16 @@ def as_they_are(outputs: Any) -> Any:
 _taken = jax.jit(taken)
 
 
-def _made(argument: Any) -> Any:
-    """Return an argument that may be an `Operand` as an array."""
-    if not isinstance(argument, Operand):
-        return argument
-    with _jax.outside_of_traces():
-        return _taken(argument)
+def _of_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of arrays as one whose arguments may be operands."""
+
+    def made(argument: Any) -> Any:
+        if not isinstance(argument, Operand):
+            return argument
+        with _jax.outside_of_traces():
+            return _taken(argument)
+
+    return lambda *args, **kwargs: function(*map(made, args), **kwargs)
 
 
 def _holds_tracer(tree: Any) -> bool:
@@ -232,7 +235,6 @@ def program_of(
     name = bare_name(function)
 
     def only_arrays(*args: Any, **kwargs: Any) -> Any:
-        args = tuple(taken(arg) if isinstance(arg, Operand) else arg for arg in args)
         outputs = function(*args, **kwargs)
         leaves = jax.tree.leaves(outputs)
         inputs = {id(leaf) for leaf in jax.tree.leaves((args, kwargs))}
@@ -245,7 +247,7 @@ def program_of(
 
     only_arrays.__name__ = only_arrays.__qualname__ = name
     call: Callable[..., Any]
-    jitted = jax.jit(only_arrays, **options)
+    jitted = jax.jit(with_taken(only_arrays), **options)
     call = dispatcher(jitted, name, as_jax_does or function, form=bare_array)
     return call
 
@@ -310,7 +312,8 @@ class _JitFunction:
         functools.update_wrapper(self, fun)
         name = getattr(fun, "__name__", type(fun).__name__)
         self._call = dispatcher(jitted, name, form=bare_array)
-        self._donates = _jax.donated_arguments(jitted)
+        self._donated = _jax.donated_arguments(jitted)
+        self._donates = any(self._donated)
         self._call_on_parts: Any = None
         if options.keys() <= _OF_WHOLE_ARRAYS:
             with_parts = jax.jit(with_taken(fun), **options)
@@ -319,7 +322,7 @@ class _JitFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         call = self._call
         operands = []
-        if any(self._donates):
+        if self._donates:
             self._keep_parts(args, kwargs)
         try:
             for arg in args:
@@ -339,7 +342,7 @@ class _JitFunction:
 
     def _keep_parts(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let parts of the arrays that a call donates keep their values."""
-        places, names = self._donates
+        places, names = self._donated
         donated = [arg for place, arg in enumerate(args) if place in places]
         donated += [arg for name, arg in kwargs.items() if name in names]
         for leaf in jax.tree.leaves(donated):

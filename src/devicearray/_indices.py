@@ -86,6 +86,6 @@ def indices() -> list[jax.Array]:
 def _numbers_at(place: Place) -> list[jax.Array]:
     is_mesh = isinstance(place, NamedSharding)
     device = place.mesh.devices.flat[0] if is_mesh else place
-    with _jax.within(_jax.no_mesh(device)), _jax.outside_of_traces():
+    with _jax.within(_jax.no_mesh(device)):
         numbers = jax.jit(indices, out_shardings=place if is_mesh else None)()
     return _tables.setdefault(place, numbers)

@@ -22,7 +22,6 @@ arrays cannot be iterated over by these strategies.)
 
 from __future__ import annotations
 
-import difflib
 import functools
 import operator
 from collections.abc import Callable, Iterator, Mapping
@@ -36,10 +35,10 @@ import numpy as np
 from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec
 
-from devicearray._advice import advised
+from devicearray._advice import advised, did_you_mean
 from devicearray._array import DeviceArray, unwrap, wrap_tree
 from devicearray._asarray import asarray
-from devicearray._rows import rows_along
+from devicearray._rows import apart, rows_along
 
 __all__ = ["STRATEGIES", "Strategy", "iterate", "unstack"]
 
@@ -48,7 +47,6 @@ _partition: Callable[..., PartitionSpec] = PartitionSpec
 _dynamic_row: Callable[..., Any] = functools.partial(
     lax.dynamic_index_in_dim, axis=0, keepdims=False
 )
-_static_row: Callable[..., Any] = functools.partial(lax.index_in_dim, axis=0, keepdims=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,18 +98,14 @@ def slice_chunk(x: jax.Array, start: jax.Array, length: int) -> tuple[jax.Array,
 @jax.jit
 def unstack_chunk(chunk: jax.Array) -> list[jax.Array]:
     """Return the rows of a chunk."""
-    return _unstack(chunk)
-
-
-def _unstack(chunk: jax.Array) -> list[jax.Array]:
-    return [_static_row(chunk, i) for i in range(chunk.shape[0])]
+    return apart(chunk)
 
 
 @functools.partial(jax.jit, static_argnames="length")
 def chunk_of_rows(x: jax.Array, start: jax.Array, length: int) -> tuple[list[jax.Array], jax.Array]:
     """Return `length` rows, and where the next chunk begins."""
     chunk, end = _slice(x, start, length)
-    return _unstack(chunk), end
+    return apart(chunk), end
 
 
 # The strategies.
@@ -394,8 +388,7 @@ def _strategy(name: Any) -> Strategy:
 def _hint(name: Any) -> str:
     if isinstance(name, int):
         return f" Did you mean chunk={name}?"
-    similar = difflib.get_close_matches(name, STRATEGIES, 1, 0.5) if isinstance(name, str) else []
-    return f" Did you mean {similar[0]!r}?" if similar else ""
+    return did_you_mean(name, STRATEGIES, 0.5) if isinstance(name, str) else ""
 
 
 def _chunk_length(chunk: Any) -> int:

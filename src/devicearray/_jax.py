@@ -51,6 +51,8 @@ __all__ = [
     "dispatch_hook_of_jax",
     "donated_arguments",
     "has_static_arguments",
+    "is_here",
+    "is_in_charge",
     "is_on_host",
     "key_array",
     "library_folders",
@@ -264,13 +266,18 @@ def default_device(these: Surroundings) -> jax.Device:
     return jax.local_devices()[0] if device is None else device
 
 
+def is_here(these: Surroundings) -> bool:
+    """Tell whether these are the surroundings of an operation now, and no trace is going on."""
+    return at_top_level() and surroundings() == these
+
+
 @contextlib.contextmanager
 def within(these: Surroundings) -> Iterator[None]:
-    """Be in other surroundings for a while. Unlike ``jax.set_mesh``, inside a trace as well."""
+    """Be in other surroundings for a while, and outside of the trace that may be going on."""
     device, mesh, abstract_mesh = these
     previous = _mesh.swap_local(mesh), _abstract_mesh.swap_local(abstract_mesh)
     try:
-        with _default_device(device):
+        with _default_device(device), outside_of_traces():
             yield
     finally:
         _mesh.set_local(previous[0])
@@ -312,6 +319,11 @@ def checks_values() -> bool:
     """Tell whether JAX must look at what each program computes, or at each key that is used."""
     config: Any = jax.config
     return bool(config.jax_debug_nans or config.jax_debug_infs or config.jax_debug_key_reuse)
+
+
+def is_in_charge() -> bool:
+    """Tell whether JAX's own call must be made: a trace is going on, or values are checked."""
+    return not at_top_level() or checks_values()
 
 
 def native_call(

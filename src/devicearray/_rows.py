@@ -64,9 +64,11 @@ __all__ = [
     "Rows",
     "Source",
     "abstract",
+    "apart",
     "install",
     "joined",
     "new_part",
+    "parts_in_order",
     "rows_along",
     "rows_of",
 ]
@@ -101,8 +103,9 @@ def _program(name: str, function: Callable[..., Any], **options: Any) -> Any:
     return dispatcher(jax.jit(call, **options), name, form=as_they_are)
 
 
-def _apart(chunk: Any, axis: int) -> list[Any]:
-    return [_static_row(chunk, i, axis) for i in range(chunk.shape[axis])]
+def apart(array: Any, axis: int = 0) -> list[Any]:
+    """Return all rows along an axis. For use inside a program."""
+    return [_static_row(array, i, axis) for i in range(array.shape[axis])]
 
 
 def _picked(part: Any, numbers: Any) -> Any:
@@ -112,7 +115,7 @@ def _picked(part: Any, numbers: Any) -> Any:
 _take_row = _program("row", taken)
 _take_slice = _program("slice", taken)
 _take_chunk = _program("chunk", taken)
-_unstack = _program("unstack", _apart, static_argnums=1)
+_unstack = _program("unstack", apart, static_argnums=1)
 _pick_rows = _program("gather", _picked)
 
 
@@ -120,7 +123,7 @@ class Source:
     """An array of which parts are taken, and what its parts share."""
 
     __slots__ = (
-        "__weakref__", "_bytes_read", "_host", "array", "buffer", "is_on_one_device", "kind",
+        "__weakref__", "_bytes_read", "array", "buffer", "host", "is_on_one_device", "kind",
         "place",
     )  # fmt: skip
 
@@ -132,7 +135,8 @@ class Source:
         self.is_on_one_device = isinstance(sharding, SingleDeviceSharding)
         self.place = _place_for_indices(sharding)
         """Where the indices lie that go into a program together with the array."""
-        self._host: Any = None
+        self.host: Any = None
+        """The value as NumPy has it, once the host has read the whole."""
         self._bytes_read = 0
 
     def is_plain(self, here: _jax.Surroundings) -> bool:
@@ -150,11 +154,11 @@ class Source:
 
     def on_host(self, nbytes: int) -> Any:
         """Return the value as NumPy has it; None if a part of so many bytes is to be read alone."""
-        if self._host is None and self._is_worth_reading(nbytes):
+        if self.host is None and self._is_worth_reading(nbytes):
             host = np.asarray(self.array)
             # NumPy does not know what to do with the rest on its own.
-            self._host = host if host.dtype.kind in "biufc" else None
-        return self._host
+            self.host = host if host.dtype.kind in "biufc" else None
+        return self.host
 
     def _is_worth_reading(self, nbytes: int) -> bool:
         """Tell whether to copy the whole, given how much the host has read of it by parts."""
@@ -166,9 +170,9 @@ class Source:
 
     def replace(self) -> None:
         """Go on with a copy: the array is about to be deleted or donated."""
-        self._host = None
+        self.host = None
         device = next(iter(self.array.sharding.device_set))
-        with _jax.within(_jax.no_mesh(device)), _jax.outside_of_traces():
+        with _jax.within(_jax.no_mesh(device)):
             self.buffer = self.buffer.copy()
         self.array = _raw(self.buffer)[0]
 
@@ -334,13 +338,10 @@ class _Part:
 
     def _run(self, program: Any, *arguments: Any) -> Any:
         """Run a program as if here were where the part was taken."""
-        if self._is_here():
+        if _jax.is_here(self.surroundings):
             return program(*arguments)
-        with _jax.within(self.surroundings), _jax.outside_of_traces():
+        with _jax.within(self.surroundings):
             return program(*arguments)
-
-    def _is_here(self) -> bool:
-        return _jax.at_top_level() and _jax.surroundings() == self.surroundings
 
     def _refuse_if_deleted(self, base: _Base) -> None:
         if base.source.array.is_deleted():
@@ -381,7 +382,7 @@ class Slice(_Part):
         return base.view
 
     def operand_at(self, _index: Any) -> Operand | None:
-        if self._was_operand or not self._is_here():
+        if self._was_operand or not _jax.is_here(self.surroundings):
             return None
         self._was_operand = True
         return self._operand(self.base.source.kind)
@@ -395,8 +396,21 @@ class Slice(_Part):
         return operand(base.source.array, base.view, base.source.place, kind)
 
 
-class Rows(_Part):
-    """The rows of an array, or of a part of one.
+class _EachRow(_Part):
+    """The rows of an array, or of a part of one, however they are made. The index is a row's."""
+
+    __slots__ = ("length",)
+
+    def __init__(self, base: _Base, here: _jax.Surroundings, aval: Any) -> None:
+        super().__init__(base, here, aval)
+        self.length = base.view[base.along].size
+
+    def view_at(self, index: int, base: _Base) -> View:
+        return row_of(base.view, index, base.along)
+
+
+class Rows(_EachRow):
+    """Rows that are taken by programs of ours.
 
     An array keeps one of these for its rows by index, and each iteration has one of its own.
 
@@ -404,19 +418,15 @@ class Rows(_Part):
     together, and in a loop its memory is soon free for another.
     """
 
-    __slots__ = ("_chunk", "_kept", "_lock", "_used", "length", "scalar")
+    __slots__ = ("_chunk", "_kept", "_lock", "_used", "scalar")
 
     def __init__(self, base: _Base, here: _jax.Surroundings, aval: Any) -> None:
         super().__init__(base, here, aval)
-        self.length = base.view[base.along].size
         self._chunk = max(1, min(CHUNK, self.length, _CHUNK_BYTES // max(1, _nbytes(aval))))
         self._kept: dict[int, dict[int, Any]] = {}
         self._used: dict[int, None] = {}
         self._lock = threading.Lock()
         self.scalar = None
-
-    def view_at(self, index: int, base: _Base) -> View:
-        return row_of(base.view, index, base.along)
 
     def operand_at(self, index: int) -> Operand | None:
         number = index // self._chunk
@@ -425,7 +435,7 @@ class Rows(_Part):
             is_at_hand = self._is_expected(index, number)
         else:
             is_at_hand = index in chunk or self._is_spent(chunk)
-        if is_at_hand or not self._is_here():
+        if is_at_hand or not _jax.is_here(self.surroundings):
             return None
         self._remember(number)
         base = self.base
@@ -446,7 +456,7 @@ class Rows(_Part):
         readable = super().readable_at(index)
         if readable is not None and self.scalar is None:
             base = self.base
-            host = base.source.on_host(0)
+            host = base.source.host
             is_of_scalars = host is not None and host.ndim == 1 and host.dtype.kind in "biuf"
             if is_of_scalars and base.is_whole():
                 self.scalar = host.item
@@ -541,20 +551,13 @@ def _push(kept: dict[int, Any], number: int, value: Any, most: int) -> None:
         del kept[next(iter(kept))]
 
 
-class PlacedRows(_Part):
+class PlacedRows(_EachRow):
     """The rows of an array that JAX moves when it takes one, or that is in another memory.
 
     A row is made by JAX's own call, when it is used.
     """
 
-    __slots__ = ("length",)
-
-    def __init__(self, base: _Base, here: _jax.Surroundings, aval: Any) -> None:
-        super().__init__(base, here, aval)
-        self.length = base.view[base.along].size
-
-    def view_at(self, index: int, base: _Base) -> View:
-        return row_of(base.view, index, base.along)
+    __slots__ = ()
 
     def operand_at(self, _index: int) -> Operand | None:
         return None
@@ -569,8 +572,7 @@ class PlacedRows(_Part):
 
     def in_order(self, *, backwards: bool = False) -> Iterator[DeviceArray]:
         """Return an iterator over the rows."""
-        order = range(self.length)
-        return (new_part(self, index) for index in (reversed(order) if backwards else order))
+        return parts_in_order(self, self.length, backwards=backwards)
 
 
 # From an array to its rows.
@@ -582,7 +584,7 @@ def rows_of(array: DeviceArray) -> Rows | PlacedRows | None:
     None, if JAX's own call is to be made: inside a trace, under JAX's checks of values, and where
     no row can be taken, which JAX says in its own words.
     """
-    if not _jax.at_top_level() or _jax.checks_values():
+    if _jax.is_in_charge():
         return None
     here = _jax.surroundings()
     rows: Rows | PlacedRows | None = array._rows
@@ -594,8 +596,10 @@ def rows_of(array: DeviceArray) -> Rows | PlacedRows | None:
 def rows_along(array: DeviceArray, axis: int) -> Rows | PlacedRows | None:
     """Return the rows along another axis than the first; None if JAX is to take it apart."""
     rows = rows_of(array)
-    if axis == 0 or not isinstance(rows, Rows) or not _is_view(rows):
-        return rows if axis == 0 else None
+    if axis == 0:
+        return rows
+    if not isinstance(rows, Rows) or not _is_view(rows):
+        return None
     base = _Base(rows.base.source, rows.base.view, axis)
     shape = array.shape[:axis] + array.shape[axis + 1 :]
     return Rows(base, rows.surroundings, _like(base.source.buffer, shape))
@@ -610,7 +614,7 @@ def joined(rows: Sequence[Any]) -> DeviceArray | None:
     if not isinstance(part, Rows) or not _is_view(part) or part.base.axis or part.aval.weak_type:
         return None
     base, here = part.base, part.surroundings
-    if not _jax.at_top_level() or _jax.checks_values() or _jax.surroundings() != here:
+    if _jax.is_in_charge() or _jax.surroundings() != here:
         return None
     indices = []
     for row in rows:
@@ -682,6 +686,12 @@ def new_part(part: Part, index: Any) -> DeviceArray:
     array._source = part
     array._index = index
     return array
+
+
+def parts_in_order(part: Part, number: int, *, backwards: bool) -> Iterator[DeviceArray]:
+    """Return an iterator over the parts with the first indices."""
+    order = range(number)
+    return (new_part(part, index) for index in (reversed(order) if backwards else order))
 
 
 # The methods of DeviceArray.

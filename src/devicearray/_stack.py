@@ -27,8 +27,8 @@ from devicearray import _jax
 from devicearray._advice import advise
 from devicearray._array import DeviceArray, wrap
 from devicearray._dispatch import as_they_are, dispatcher
-from devicearray._rows import Source, abstract, new_part
-from devicearray._view import Operand, taken, whole_operand
+from devicearray._rows import Source, abstract, new_part, parts_in_order
+from devicearray._view import Operand, whole_operand, with_taken
 
 __all__ = ["split_into_rows"]
 
@@ -79,8 +79,7 @@ class _Keys(_Made):
 
     def in_order(self, *, backwards: bool = False) -> Iterator[DeviceArray]:
         """Return an iterator over the keys."""
-        order = range(len(self._raw))
-        return (new_part(self, index) for index in (reversed(order) if backwards else order))
+        return parts_in_order(self, len(self._raw), backwards=backwards)
 
 
 class _Stack(_Made):
@@ -94,7 +93,7 @@ class _Stack(_Made):
 
     def buffer_at(self, _index: None) -> Any:
         """Return the array as one of JAX's."""
-        with _jax.within(self.surroundings), _jax.outside_of_traces():
+        with _jax.within(self.surroundings):
             stacked = _put_together(self._raw)
         return stacked if self._kind is None else _jax.key_array(self._kind, stacked)
 
@@ -108,8 +107,7 @@ class _Stack(_Made):
 
     def rows_at_hand(self) -> Any:
         """Return the keys, once: two arrays of one buffer would be deleted together."""
-        is_here = _jax.at_top_level() and _jax.surroundings() == self.surroundings
-        if self._are_given or not is_here:
+        if self._are_given or not _jax.is_here(self.surroundings):
             return None
         self._are_given = True
         if self._kind is None:
@@ -136,7 +134,7 @@ def _stacked(rows: list[Any]) -> Any:
 
 
 def _split(key: Any, num: int) -> list[Any]:
-    keys = jax.random.split(taken(key) if isinstance(key, Operand) else key, num)
+    keys = jax.random.split(key, num)
     is_typed = jnp.issubdtype(keys.dtype, jax.dtypes.prng_key)
     raw = jax.random.key_data(keys) if is_typed else keys
     return [raw[i] for i in range(num)]
@@ -145,7 +143,7 @@ def _split(key: Any, num: int) -> list[Any]:
 _split.__name__ = "split"
 _stacked.__name__ = "stack"
 _put_together = dispatcher(jax.jit(_stacked), "stack", form=as_they_are)
-_split_apart = dispatcher(jax.jit(_split, static_argnums=1), "split", form=as_they_are)
+_split_apart = dispatcher(jax.jit(with_taken(_split), static_argnums=1), "split", form=as_they_are)
 
 
 def split_into_rows(split: Callable[..., Any]) -> Callable[..., Any]:
@@ -165,7 +163,7 @@ def split_into_rows(split: Callable[..., Any]) -> Callable[..., Any]:
 
 def _parts(key: Any, num: int) -> DeviceArray | None:
     """Return the keys, not put together; None if that is not how they can be made."""
-    if not _jax.at_top_level() or _jax.checks_values():
+    if _jax.is_in_charge():
         return None
     here = _jax.surroundings()
     given = _given(key, here)

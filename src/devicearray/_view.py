@@ -29,7 +29,6 @@ from jax import lax
 from devicearray import _indices, _jax
 
 __all__ = [
-    "Axis",
     "Operand",
     "Series",
     "View",
@@ -158,7 +157,11 @@ def _sliced(axis: Axis, part: slice) -> Axis | None:
     if unknown or ends[2] == 0:
         return None
     start, stop, step = slice(*ends).indices(axis.size)
-    size = len(range(start, stop, step))
+    return _progression(axis, start, len(range(start, stop, step)), step)
+
+
+def _progression(axis: Axis, start: int, size: int, step: int) -> Axis:
+    """Return the elements ``start, start + step, ...`` of what an axis shows."""
     first = axis.start + start * axis.step if size else 0
     return Axis(axis.length, first, size, axis.step * step if size > 1 else 1, True)
 
@@ -302,9 +305,7 @@ class Series:
         rest = whole(array.shape[len(view) :])
         before, self._before = _cuts_and_starts(view[:along], place)
         after, self._after = _cuts_and_starts((*view[along + 1 :], *rest), place)
-        size_and_kept = (1, False) if size is None else (size, True)
-        step = 1 if size in (None, 1) else self._axis.step
-        first = Axis(self._axis.length, self._axis.start, size_and_kept[0], step, size_and_kept[1])
+        first = _at(self._axis, 0) if size is None else _progression(self._axis, 0, size, 1)
         cut, start = _cut(first)
         self._offset = start - first.start
         self._is_given = cut.given
